@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/workload/job.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/violations.h"
+
+namespace sextant::workload {
+namespace {
+
+constexpr std::array<absl::string_view, 3> kScheduleNames = {"gpipe", "1f1b", "interleaved"};
+constexpr std::array<absl::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
+constexpr std::array<absl::string_view, 2> kOptimizerNames = {"adam", "sgd"};
+
+constexpr int64_t kLargestCount = int64_t{1} << 31;
+constexpr int64_t kLargestSequence = int64_t{1} << 31;
+
+template <typename Enum, size_t N>
+absl::StatusOr<Enum> ParseWord(const std::array<absl::string_view, N>& names,
+                               absl::string_view name) {
+  for (size_t i = 0; i < N; ++i) {
+    if (names[i] == name) return static_cast<Enum>(i);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("is \"", name.substr(0, 64),
+                                                 "\" but must be one of ",
+                                                 absl::StrJoin(names, ", ")));
+}
+
+bool RequireCount(base::Violations& violations, absl::string_view field, int64_t value,
+                  int64_t low = 1, int64_t high = kLargestCount) {
+  if (value >= low && value <= high) return true;
+  violations.Add(field, absl::StrCat("is ", value, " but must be between ", low, " and ", high));
+  return false;
+}
+
+// "is 3 but must divide attention_head_count 32; use 1, 2, 4, 8, 16 or 32"
+void RequireDivides(base::Violations& violations, absl::string_view field, int64_t value,
+                    absl::string_view whole_name, int64_t whole) {
+  if (value < 1 || whole < 1 || whole % value == 0) return;
+  std::vector<int64_t> divisors = Divisors(whole);
+  if (divisors.size() > 12) divisors.resize(12);
+  violations.Add(field, absl::StrCat("is ", value, " but must divide ", whole_name, " ", whole,
+                                     "; use ", absl::StrJoin(divisors, ", ")));
+}
+
+void ValidatePlanSizes(base::Violations& violations, const Job& job) {
+  const ParallelPlan& plan = job.plan;
+  bool counts_ok = RequireCount(violations, "gpu_count", job.gpu_count);
+  const std::array<std::pair<absl::string_view, int64_t>, 7> sizes = {{
+      {"plan.tensor_parallel_size", plan.tensor_parallel_size},
+      {"plan.pipeline_parallel_size", plan.pipeline_parallel_size},
+      {"plan.virtual_pipeline_size", plan.virtual_pipeline_size},
+      {"plan.context_parallel_size", plan.context_parallel_size},
+      {"plan.expert_parallel_size", plan.expert_parallel_size},
+      {"plan.data_parallel_size", plan.data_parallel_size},
+      {"plan.micro_batch_size", plan.micro_batch_size},
+  }};
+  for (const auto& [field, value] : sizes) counts_ok &= RequireCount(violations, field, value);
+  RequireCount(violations, "plan.zero_stage", plan.zero_stage, 0, 3);
+  if (!counts_ok) return;
+  // In double: the product of legal sizes may exceed 64 bits.
+  const double product = static_cast<double>(plan.tensor_parallel_size) *
+                         static_cast<double>(plan.pipeline_parallel_size) *
+                         static_cast<double>(plan.context_parallel_size) *
+                         static_cast<double>(plan.data_parallel_size);
+  if (product != static_cast<double>(job.gpu_count)) {
+    violations.Add(
+        "gpu_count",
+        absl::StrCat("is ", job.gpu_count, " but tensor ", plan.tensor_parallel_size,
+                     " x pipeline ", plan.pipeline_parallel_size, " x context ",
+                     plan.context_parallel_size, " x data ", plan.data_parallel_size,
+                     " parallel sizes multiply to ", product,
+                     "; change gpu_count or a parallel size so that they are equal"));
+  }
+  if (job.cluster.node_count > 0 && job.cluster.gpus_per_node > 0) {
+    const int64_t available = job.cluster.node_count * job.cluster.gpus_per_node;
+    if (job.gpu_count > available) {
+      violations.Add("gpu_count", absl::StrCat("is ", job.gpu_count, " but cluster ",
+                                               job.cluster.name, " has ", available, " GPUs"));
+    }
+  }
+}
+
+void ValidatePlanAgainstModel(base::Violations& violations, const Job& job) {
+  const ParallelPlan& plan = job.plan;
+  const ModelArchitecture& model = job.model;
+  const int64_t tp = plan.tensor_parallel_size;
+  RequireDivides(violations, "plan.tensor_parallel_size", tp, "attention_head_count",
+                 model.attention_head_count);
+  if (!model.IsLatent() && tp >= 1 && model.kv_head_count >= 1 && tp % model.kv_head_count != 0 &&
+      model.kv_head_count % tp != 0) {
+    violations.Add("plan.tensor_parallel_size",
+                   absl::StrCat("is ", tp, " but must divide kv_head_count ", model.kv_head_count,
+                                ", or be a multiple of it so that KV heads are replicated"));
+  }
+  const bool has_dense_layer = !model.IsMixture() || model.experts.dense_layer_count > 0;
+  if (has_dense_layer) {
+    RequireDivides(violations, "plan.tensor_parallel_size", tp, "ffn_size", model.ffn_size);
+  }
+  if (plan.pipeline_parallel_size >= 1 && plan.virtual_pipeline_size >= 1) {
+    const double chunks = static_cast<double>(plan.pipeline_parallel_size) *
+                          static_cast<double>(plan.virtual_pipeline_size);
+    if (chunks > static_cast<double>(model.layer_count)) {
+      violations.Add("plan.pipeline_parallel_size",
+                     absl::StrCat("times virtual_pipeline_size is ", chunks,
+                                  " but must be at most layer_count ", model.layer_count));
+    }
+  }
+  if (plan.virtual_pipeline_size > 1 && plan.pipeline_parallel_size == 1) {
+    violations.Add("plan.virtual_pipeline_size",
+                   absl::StrCat("is ", plan.virtual_pipeline_size,
+                                " but needs pipeline_parallel_size of at least 2; use 1"));
+  }
+  if (plan.schedule == PipelineSchedule::kGpipe && plan.virtual_pipeline_size > 1) {
+    violations.Add("plan.schedule",
+                   "is \"gpipe\" but virtual_pipeline_size is above 1; use \"interleaved\"");
+  }
+  if (plan.expert_parallel_size > 1) {
+    if (!model.IsMixture()) {
+      violations.Add("plan.expert_parallel_size",
+                     absl::StrCat("is ", plan.expert_parallel_size, " but model ", model.name,
+                                  " has no experts; use 1"));
+    } else {
+      RequireDivides(violations, "plan.expert_parallel_size", plan.expert_parallel_size,
+                     "experts.expert_count", model.experts.expert_count);
+      RequireDivides(violations, "plan.expert_parallel_size", plan.expert_parallel_size,
+                     "the data x context x tensor parallel ranks",
+                     plan.data_parallel_size * plan.context_parallel_size *
+                         plan.tensor_parallel_size);
+    }
+  }
+}
+
+void ValidateTraining(base::Violations& violations, const Job& job, const TrainingWorkload& work) {
+  const bool batch_ok =
+      RequireCount(violations, "training.global_batch_size", work.global_batch_size);
+  const bool sequence_ok = RequireCount(violations, "training.sequence_length",
+                                        work.sequence_length, 1, kLargestSequence);
+  const ParallelPlan& plan = job.plan;
+  if (batch_ok && plan.micro_batch_size >= 1 && plan.data_parallel_size >= 1 &&
+      plan.micro_batch_size <= kLargestCount && plan.data_parallel_size <= kLargestCount) {
+    const int64_t round = plan.micro_batch_size * plan.data_parallel_size;
+    if (work.global_batch_size % round != 0) {
+      violations.Add("training.global_batch_size",
+                     absl::StrCat("is ", work.global_batch_size,
+                                  " but must be a multiple of micro_batch_size ",
+                                  plan.micro_batch_size, " x data_parallel_size ",
+                                  plan.data_parallel_size, " = ", round));
+    } else if (plan.virtual_pipeline_size > 1 &&
+               (work.global_batch_size / round) % std::max<int64_t>(plan.pipeline_parallel_size,
+                                                                    1) != 0) {
+      violations.Add("training.global_batch_size",
+                     absl::StrCat("gives ", work.global_batch_size / round,
+                                  " micro-batches but an interleaved schedule needs a multiple of "
+                                  "pipeline_parallel_size ",
+                                  plan.pipeline_parallel_size));
+    }
+  }
+  if (sequence_ok) {
+    RequireDivides(violations, "plan.context_parallel_size", plan.context_parallel_size,
+                   "sequence_length", work.sequence_length);
+    const int64_t learned = job.model.learned_position_count;
+    if (learned > 0 && work.sequence_length > learned) {
+      violations.Add("training.sequence_length",
+                     absl::StrCat("is ", work.sequence_length, " but model ", job.model.name,
+                                  " has ", learned, " learned positions"));
+    }
+  }
+}
+
+void ValidateInference(base::Violations& violations, const Job& job,
+                       const InferenceWorkload& work) {
+  RequireCount(violations, "inference.prompt_tokens", work.prompt_tokens, 1, kLargestSequence);
+  RequireCount(violations, "inference.output_tokens", work.output_tokens, 0, kLargestSequence);
+  RequireCount(violations, "inference.batch_size", work.batch_size);
+  if (job.plan.virtual_pipeline_size > 1) {
+    violations.Add("plan.virtual_pipeline_size", "is above 1 but inference has none; use 1");
+  }
+  if (job.plan.context_parallel_size > 1) {
+    violations.Add("plan.context_parallel_size", "is above 1 but inference has none; use 1");
+  }
+}
+
+}  // namespace
+
+absl::string_view PipelineScheduleName(PipelineSchedule schedule) {
+  return kScheduleNames[static_cast<size_t>(schedule)];
+}
+absl::string_view RecomputeName(Recompute recompute) {
+  return kRecomputeNames[static_cast<size_t>(recompute)];
+}
+absl::string_view OptimizerName(Optimizer optimizer) {
+  return kOptimizerNames[static_cast<size_t>(optimizer)];
+}
+absl::StatusOr<PipelineSchedule> ParsePipelineSchedule(absl::string_view name) {
+  return ParseWord<PipelineSchedule>(kScheduleNames, name);
+}
+absl::StatusOr<Recompute> ParseRecompute(absl::string_view name) {
+  return ParseWord<Recompute>(kRecomputeNames, name);
+}
+absl::StatusOr<Optimizer> ParseOptimizer(absl::string_view name) {
+  return ParseWord<Optimizer>(kOptimizerNames, name);
+}
+
+std::vector<int64_t> Divisors(int64_t n) {
+  std::vector<int64_t> low;
+  std::vector<int64_t> high;
+  for (int64_t d = 1; d <= n / d; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d != n / d) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
+absl::Status ValidateJob(const Job& job) {
+  base::Violations violations;
+  for (const base::Violation& v : base::ViolationsOf(ValidateModelArchitecture(job.model))) {
+    violations.Add(absl::StrCat("model.", v.field), v.description);
+  }
+  for (const base::Violation& v : base::ViolationsOf(hardware::ValidateCluster(job.cluster))) {
+    violations.Add(absl::StrCat("cluster.", v.field), v.description);
+  }
+  ValidatePlanSizes(violations, job);
+  ValidatePlanAgainstModel(violations, job);
+  if (const auto* training = std::get_if<TrainingWorkload>(&job.workload)) {
+    ValidateTraining(violations, job, *training);
+  } else {
+    ValidateInference(violations, job, std::get<InferenceWorkload>(job.workload));
+  }
+  if (!job.cluster.accelerator.Supports(job.precision)) {
+    violations.Add("precision",
+                   absl::StrCat("is ", std::string(hardware::PrecisionName(job.precision)), " but ",
+                                job.cluster.accelerator.name, " has no matrix rate for it"));
+  }
+  for (size_t i = 0; i < job.faults.size(); ++i) {
+    const Fault& fault = job.faults[i];
+    const std::string path = absl::StrCat("faults[", i, "]");
+    if (fault.scope != "network" && fault.scope != "node") {
+      violations.Add(path + ".scope", absl::StrCat("is \"", fault.scope.substr(0, 64),
+                                                   "\" but must be one of network, node"));
+    }
+    if (!(fault.bandwidth_fraction > 0 && fault.bandwidth_fraction <= 1)) {
+      violations.Add(path + ".bandwidth_fraction", absl::StrCat("is ", fault.bandwidth_fraction,
+                                                                " but must be in (0, 1]"));
+    }
+  }
+  return violations.ToStatus();
+}
+
+}  // namespace sextant::workload

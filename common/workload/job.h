@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_COMMON_WORKLOAD_JOB_H_
+#define SEXTANT_COMMON_WORKLOAD_JOB_H_
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "common/hardware/cluster.h"
+#include "common/workload/model_architecture.h"
+
+namespace sextant::workload {
+
+enum class PipelineSchedule : int { kGpipe, k1f1b, kInterleaved };
+enum class Recompute : int { kNone, kSelective, kFull };
+enum class Optimizer : int { kAdam, kSgd };
+
+absl::string_view PipelineScheduleName(PipelineSchedule);  // "gpipe", "1f1b", "interleaved"
+absl::string_view RecomputeName(Recompute);                // "none", "selective", "full"
+absl::string_view OptimizerName(Optimizer);                // "adam", "sgd"
+// INVALID_ARGUMENT ("is "x" but must be one of ...") for an unknown word.
+absl::StatusOr<PipelineSchedule> ParsePipelineSchedule(absl::string_view name);
+absl::StatusOr<Recompute> ParseRecompute(absl::string_view name);
+absl::StatusOr<Optimizer> ParseOptimizer(absl::string_view name);
+
+// How a job is laid out. Sizes multiply: tensor x context x data x pipeline = GPU count; expert
+// parallel groups lie inside the data (and context) parallel ranks.
+// Ranks are numbered tensor first, then context, data, pipeline last.
+struct ParallelPlan {
+  int64_t tensor_parallel_size = 1;
+  bool sequence_parallel = false;
+  int64_t pipeline_parallel_size = 1;
+  int64_t virtual_pipeline_size = 1;  // model chunks per pipeline rank; > 1: interleaved
+  int64_t context_parallel_size = 1;
+  int64_t expert_parallel_size = 1;
+  int64_t data_parallel_size = 1;
+  int64_t micro_batch_size = 1;  // sequences
+  int zero_stage = 0;            // 0..3; 3 is also FSDP
+  PipelineSchedule schedule = PipelineSchedule::k1f1b;
+  Recompute recompute = Recompute::kNone;
+
+  friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
+};
+
+struct TrainingWorkload {
+  int64_t global_batch_size = 0;  // sequences per optimizer step
+  int64_t sequence_length = 0;    // tokens
+  Optimizer optimizer = Optimizer::kAdam;
+
+  friend bool operator==(const TrainingWorkload&, const TrainingWorkload&) = default;
+};
+
+// One static batch: every request has the same lengths and starts at once.
+struct InferenceWorkload {
+  int64_t prompt_tokens = 0;
+  int64_t output_tokens = 0;  // 0: prefill only, nothing is sampled
+  int64_t batch_size = 1;     // sequences, over the whole instance
+  hardware::Precision kv_cache_precision = hardware::Precision::kBf16;
+
+  friend bool operator==(const InferenceWorkload&, const InferenceWorkload&) = default;
+};
+
+// A link or rank that is not healthy. Only `bandwidth_fraction` of the named scope remains.
+struct Fault {
+  std::string scope;              // "network" (between nodes) or "node" (inside nodes)
+  double bandwidth_fraction = 1;  // in (0, 1]
+
+  friend bool operator==(const Fault&, const Fault&) = default;
+};
+
+// Everything a prediction needs. Immutable by convention once validated.
+struct Job {
+  ModelArchitecture model;
+  hardware::Cluster cluster;
+  int64_t gpu_count = 1;
+  hardware::Precision precision = hardware::Precision::kBf16;
+  std::variant<TrainingWorkload, InferenceWorkload> workload;
+  ParallelPlan plan;
+  std::string framework;  // profile of overheads; empty: the accelerator's default
+  std::vector<Fault> faults;
+
+  bool IsTraining() const { return std::holds_alternative<TrainingWorkload>(workload); }
+
+  friend bool operator==(const Job&, const Job&) = default;
+};
+
+// Every rule that the job breaks, over model, cluster, workload and plan together (products that
+// do not multiply out, sizes that do not divide, precisions that the accelerator lacks), by the
+// field paths of the job file: "plan.tensor_parallel_size", "training.global_batch_size", ...
+// An OK job can be predicted; whether it fits in memory is an answer, not a violation.
+absl::Status ValidateJob(const Job& job);
+
+// Divisors of `n` in increasing order. For error messages and sweeps. O(sqrt n).
+std::vector<int64_t> Divisors(int64_t n);
+
+}  // namespace sextant::workload
+
+#endif  // SEXTANT_COMMON_WORKLOAD_JOB_H_
