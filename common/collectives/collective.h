@@ -44,8 +44,8 @@ struct Collective {
 
 struct CollectiveEstimate {
   double seconds = 0;
-  double latency_seconds = 0;    // the part that does not grow with bytes
-  bool network_bound = false;    // the links between nodes bind, not those inside
+  double latency_seconds = 0;  // the part that does not grow with bytes
+  bool network_bound = false;  // the links between nodes bind, not those inside
   bool extrapolated = false;
 
   friend bool operator==(const CollectiveEstimate&, const CollectiveEstimate&) = default;

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/collectives/collective_parameters.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+
+namespace sextant::collectives {
+namespace {
+
+using parameters::KeyedDescriptor;
+using parameters::ParameterDescriptor;
+
+constexpr size_t kFabricCount = FabricParameters<double>::kCount;
+using FabricArray = std::array<ParameterDescriptor, kFabricCount>;
+
+// Initial values of the members of FabricParameters, in order.
+using FabricInitial = std::array<double, kFabricCount>;
+
+constexpr FabricArray MakeFabric(const FabricInitial& v) {
+  return {{
+      {"efficiency", v[0], 0.02, 1.0, "Share of the link bandwidth that long messages reach."},
+      {"base_seconds", v[1], 0.0, 1e-3, "Fixed time of the high-bandwidth protocol, seconds."},
+      {"step_seconds", v[2], 0.0, 1e-4, "Further time per rank beyond two, seconds."},
+      {"chunk_seconds", v[3], 0.0, 1e-3,
+       "Overhead per pipelined chunk of a long message, seconds."},
+      {"copy_share", v[4], 0.0, 2.0,
+       "Cost of copying a rank's own block, in units of sending it over the link."},
+      {"fast_base_seconds", v[5], 0.0, 1e-3, "Fixed time of the low-latency protocol, seconds."},
+      {"fast_step_seconds", v[6], 0.0, 1e-4,
+       "Further time of the low-latency protocol per rank beyond two, seconds."},
+      {"fast_efficiency", v[7], 0.001, 1.0,
+       "Share of the link bandwidth that the low-latency protocol reaches."},
+      {"host_seconds", v[8], 0.0, 1e-3, "Least time of a call that the host prepares, seconds."},
+  }};
+}
+
+constexpr std::array<std::array<FabricArray, kFamilyCount>, kCarrierCount> kFabric = {{
+    {MakeFabric({0.75, 12e-6, 1.5e-6, 1e-6, 0.3, 8e-6, 1.5e-6, 0.1, 0.0}),
+     MakeFabric({0.78, 8e-6, 1e-6, 1e-6, 0.6, 6e-6, 1e-6, 0.1, 0.0}),
+     MakeFabric({0.78, 9e-6, 0.5e-6, 1e-6, 0.6, 7e-6, 0.5e-6, 0.1, 0.0}),
+     MakeFabric({0.8, 8e-6, 0.0, 1e-6, 0.0, 5e-6, 0.0, 0.1, 0.0})},
+    {MakeFabric({0.8, 20e-6, 3e-6, 2e-6, 0.0, 12e-6, 3e-6, 0.2, 0.0}),
+     MakeFabric({0.8, 15e-6, 2e-6, 2e-6, 0.0, 10e-6, 2e-6, 0.2, 0.0}),
+     MakeFabric({0.7, 15e-6, 1e-6, 2e-6, 0.0, 10e-6, 1e-6, 0.2, 0.0}),
+     MakeFabric({0.8, 12e-6, 0.0, 2e-6, 0.0, 8e-6, 0.0, 0.2, 0.0})},
+}};
+
+constexpr std::array<ParameterDescriptor, InNetworkParameters<double>::kCount> kInNetwork = {{
+    {"efficiency", 0.65, 0.02, 1.0, "Share of the link bandwidth that long messages reach."},
+    {"base_seconds", 20e-6, 0.0, 1e-3, "Fixed time, seconds."},
+    {"chunk_seconds", 1e-6, 0.0, 1e-3, "Overhead per pipelined chunk, seconds."},
+}};
+
+constexpr std::array<ParameterDescriptor, NetworkParameters<double>::kCount> kNetwork = {{
+    {"efficiency", 0.88, 0.02, 1.0,
+     "Share of the network bandwidth that long messages reach, headers included."},
+    {"base_seconds", 50e-6, 0.0, 1e-2, "Fixed time of crossing nodes, seconds."},
+    {"step_seconds", 8e-6, 0.0, 1e-3, "Further time per step between nodes beyond one, seconds."},
+    {"chunk_seconds", 10e-6, 0.0, 1e-2, "Overhead per pipelined chunk, seconds."},
+    {"fast_base_seconds", 20e-6, 0.0, 1e-2, "Fixed time of the low-latency protocol, seconds."},
+    {"fast_step_seconds", 6e-6, 0.0, 1e-3,
+     "Further time of the low-latency protocol per step beyond one, seconds."},
+    {"fast_efficiency", 0.05, 0.001, 1.0,
+     "Share of the network bandwidth that the low-latency protocol reaches."},
+    {"serial_share", 0.1, 0.0, 1.0,
+     "Share of the shorter of the two phases, inside and between nodes, that is not hidden."},
+}};
+
+constexpr std::array<std::array<absl::string_view, kFamilyCount>, kCarrierCount> kBlocks = {{
+    {"collective.nvlink.all_reduce", "collective.nvlink.gather", "collective.nvlink.all_to_all",
+     "collective.nvlink.send_receive"},
+    {"collective.pcie.all_reduce", "collective.pcie.gather", "collective.pcie.all_to_all",
+     "collective.pcie.send_receive"},
+}};
+
+}  // namespace
+
+absl::string_view FabricBlock(Carrier carrier, Family family) {
+  return kBlocks[static_cast<size_t>(carrier)][static_cast<size_t>(family)];
+}
+
+const FabricArray& FabricDescriptors(Carrier carrier, Family family) {
+  return kFabric[static_cast<size_t>(carrier)][static_cast<size_t>(family)];
+}
+
+const std::array<ParameterDescriptor, InNetworkParameters<double>::kCount>& InNetworkDescriptors() {
+  return kInNetwork;
+}
+
+const std::array<ParameterDescriptor, NetworkParameters<double>::kCount>& NetworkDescriptors() {
+  return kNetwork;
+}
+
+CollectiveParameters<double> ResolveCollectiveParameters(const parameters::ParameterSet& set,
+                                                         const hardware::Cluster& cluster,
+                                                         absl::string_view profile) {
+  const parameters::ParameterSource source =
+      parameters::ResolveSource(set, cluster.accelerator.name, cluster.accelerator.parameter_donor);
+  const auto block = [&](absl::string_view name, const auto& descriptors) {
+    return parameters::BlockValues(set, source, profile, name, descriptors.data(),
+                                   static_cast<int>(descriptors.size()));
+  };
+  CollectiveParameters<double> resolved;
+  for (size_t c = 0; c < kCarrierCount; ++c) {
+    for (size_t f = 0; f < kFamilyCount; ++f) {
+      resolved.fabric[c][f] =
+          FabricParameters<double>::FromArray(block(kBlocks[c][f], kFabric[c][f]).data());
+    }
+  }
+  resolved.in_network =
+      InNetworkParameters<double>::FromArray(block(kInNetworkBlock, kInNetwork).data());
+  resolved.network = NetworkParameters<double>::FromArray(block(kNetworkBlock, kNetwork).data());
+  resolved.transferred = source.transferred;
+  return resolved;
+}
+
+std::vector<KeyedDescriptor> CollectiveDescriptors() {
+  std::vector<KeyedDescriptor> all;
+  const auto add = [&](absl::string_view block, const auto& descriptors) {
+    for (const ParameterDescriptor& d : descriptors) {
+      all.push_back({absl::StrCat(block, ".", d.name), d});
+    }
+  };
+  for (size_t c = 0; c < kCarrierCount; ++c) {
+    for (size_t f = 0; f < kFamilyCount; ++f) add(kBlocks[c][f], kFabric[c][f]);
+  }
+  add(kInNetworkBlock, kInNetwork);
+  add(kNetworkBlock, kNetwork);
+  return all;
+}
+
+}  // namespace sextant::collectives
