@@ -121,6 +121,7 @@ T InNetworkSeconds(double bytes, int64_t ranks, double bandwidth, const InNetwor
 struct Crossing {
   double bytes = 0;
   double steps = 1;
+  double trips = 1;  // one-way network latencies per step: 2 where results come back
 };
 inline Crossing CrossingOf(const Collective& c) {
   const double ranks = static_cast<double>(c.ranks_per_node);
@@ -128,7 +129,7 @@ inline Crossing CrossingOf(const Collective& c) {
   const double nodes = std::ceil(n / ranks);
   switch (c.kind) {
     case CollectiveKind::kAllReduce:
-      return {2 * c.bytes * (nodes - 1) / nodes, std::ceil(std::log2(nodes))};
+      return {2 * c.bytes * (nodes - 1) / nodes, std::ceil(std::log2(nodes)), 2};
     case CollectiveKind::kAllGather:
     case CollectiveKind::kReduceScatter:
       return {c.bytes * (n - 1) / n, nodes - 1};
@@ -156,11 +157,11 @@ T NetworkSeconds(const Crossing& crossing, double bandwidth, double latency_seco
                  const NetworkParameters<T>& p) {
   using std::min;
   const double wire_seconds = crossing.bytes / bandwidth;
+  const double trips_seconds = crossing.steps * crossing.trips * latency_seconds;
   const T transfer = wire_seconds / p.efficiency;
-  const T bulk = p.base_seconds + (p.step_seconds + latency_seconds) * (crossing.steps - 1) +
-                 latency_seconds + transfer + PipelineSeconds(transfer, p.chunk_seconds);
-  const T fast = p.fast_base_seconds +
-                 (p.fast_step_seconds + latency_seconds) * (crossing.steps - 1) + latency_seconds +
+  const T bulk = trips_seconds + p.base_seconds + p.step_seconds * (crossing.steps - 1) + transfer +
+                 PipelineSeconds(transfer, p.chunk_seconds);
+  const T fast = trips_seconds + p.fast_base_seconds + p.fast_step_seconds * (crossing.steps - 1) +
                  wire_seconds / p.fast_efficiency;
   return min(bulk, fast);
 }
@@ -196,8 +197,8 @@ CollectiveTime<T> CollectiveSeconds(const Collective& c, const hardware::Cluster
   const double network_bandwidth = NetworkBandwidth(c, cluster);
   const double latency = cluster.network_latency_seconds;
   const T across = NetworkSeconds(crossing, network_bandwidth, latency, p.network);
-  const T across_latency =
-      NetworkSeconds(Crossing{0, crossing.steps}, network_bandwidth, latency, p.network);
+  const T across_latency = NetworkSeconds(Crossing{0, crossing.steps, crossing.trips},
+                                          network_bandwidth, latency, p.network);
   const T within = ranks > 1 ? inside(inside_bytes) : zero;
   const T within_latency = ranks > 1 ? inside(0) : zero;
   // Chunks of one phase overlap those of the other; latencies add up.

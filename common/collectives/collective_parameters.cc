@@ -38,11 +38,11 @@ constexpr FabricArray MakeFabric(const FabricInitial& v) {
 }
 
 constexpr std::array<std::array<FabricArray, kFamilyCount>, kCarrierCount> kFabric = {{
-    {MakeFabric({0.75, 12e-6, 1.5e-6, 1e-6, 0.3, 8e-6, 1.5e-6, 0.1, 0.0}),
-     MakeFabric({0.78, 8e-6, 1e-6, 1e-6, 0.6, 6e-6, 1e-6, 0.1, 0.0}),
-     MakeFabric({0.78, 9e-6, 0.5e-6, 1e-6, 0.6, 7e-6, 0.5e-6, 0.1, 0.0}),
-     MakeFabric({0.8, 8e-6, 0.0, 1e-6, 0.0, 5e-6, 0.0, 0.1, 0.0})},
-    {MakeFabric({0.8, 20e-6, 3e-6, 2e-6, 0.0, 12e-6, 3e-6, 0.2, 0.0}),
+    {MakeFabric({0.80, 8e-6, 1.7e-6, 4e-6, 0.3, 9e-6, 1.6e-6, 0.15, 0.0}),
+     MakeFabric({0.83, 7e-6, 0.9e-6, 4e-6, 0.4, 7e-6, 1e-6, 0.05, 0.0}),
+     MakeFabric({0.79, 10e-6, 0.4e-6, 4e-6, 0.2, 9e-6, 0.2e-6, 0.1, 0.0}),
+     MakeFabric({0.83, 9e-6, 0.0, 1e-6, 0.0, 5e-6, 0.0, 0.1, 0.0})},
+    {MakeFabric({0.80, 20e-6, 3e-6, 5e-6, 0.1, 14e-6, 3e-6, 0.2, 0.0}),
      MakeFabric({0.8, 15e-6, 2e-6, 2e-6, 0.0, 10e-6, 2e-6, 0.2, 0.0}),
      MakeFabric({0.7, 15e-6, 1e-6, 2e-6, 0.0, 10e-6, 1e-6, 0.2, 0.0}),
      MakeFabric({0.8, 12e-6, 0.0, 2e-6, 0.0, 8e-6, 0.0, 0.2, 0.0})},
@@ -50,8 +50,8 @@ constexpr std::array<std::array<FabricArray, kFamilyCount>, kCarrierCount> kFabr
 
 constexpr std::array<ParameterDescriptor, InNetworkParameters<double>::kCount> kInNetwork = {{
     {"efficiency", 0.65, 0.02, 1.0, "Share of the link bandwidth that long messages reach."},
-    {"base_seconds", 20e-6, 0.0, 1e-3, "Fixed time, seconds."},
-    {"chunk_seconds", 1e-6, 0.0, 1e-3, "Overhead per pipelined chunk, seconds."},
+    {"base_seconds", 15e-6, 0.0, 1e-3, "Fixed time, seconds."},
+    {"chunk_seconds", 6e-6, 0.0, 1e-3, "Overhead per pipelined chunk, seconds."},
 }};
 
 constexpr std::array<ParameterDescriptor, NetworkParameters<double>::kCount> kNetwork = {{
