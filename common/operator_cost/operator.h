@@ -51,20 +51,20 @@ struct AttentionShape {
 
 // Operators that stream through memory. Traffic per kind is in memory_bound_formula.h.
 enum class MemoryBoundKind : int {
-  kNorm,            // LayerNorm or RMSNorm forward
+  kNorm,  // LayerNorm or RMSNorm forward
   kNormBackward,
   kSoftmax,
-  kRotary,          // rotary embedding of query and key
-  kGatedActivation, // silu(a) * b: reads 2 x columns, writes columns
-  kActivation,      // gelu, relu: reads and writes columns
+  kRotary,           // rotary embedding of query and key
+  kGatedActivation,  // silu(a) * b: reads 2 x columns, writes columns
+  kActivation,       // gelu, relu: reads and writes columns
   kActivationBackward,
-  kAdd,             // residual: two tensors in, one out
-  kElementwise,     // tensor and scalar in, tensor out
-  kEmbedding,       // gather of rows
-  kCrossEntropy,    // softmax and loss over the vocabulary, forward and backward
-  kOptimizer,       // fused optimizer step over rows x columns parameters
+  kAdd,           // residual: two tensors in, one out
+  kElementwise,   // tensor and scalar in, tensor out
+  kEmbedding,     // gather of rows
+  kCrossEntropy,  // softmax and loss over the vocabulary, forward and backward
+  kOptimizer,     // fused optimizer step over rows x columns parameters
   kCopy,
-  kTranspose,       // unfused head split or merge
+  kTranspose,  // unfused head split or merge
 };
 
 // `rows` x `columns` elements. kOptimizer: one row of parameters.
@@ -111,7 +111,7 @@ absl::string_view BindingName(Binding binding);  // "matrix_rate", "l2_bandwidth
 
 // The answer for one operator on one accelerator.
 struct OperatorEstimate {
-  double seconds = 0;           // as a stream of kernels sees it: device time and fixed costs
+  double seconds = 0;  // as a stream of kernels sees it: device time and fixed costs
   Binding binding = Binding::kMatrixRate;
   double flop_count = 0;
   double hbm_bytes = 0;         // least traffic: every operand once

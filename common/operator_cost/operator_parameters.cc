@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/operator_cost/operator_parameters.h"
+
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+
+namespace sextant::operator_cost {
+namespace {
+
+using parameters::ParameterDescriptor;
+
+constexpr std::array<absl::string_view, kBlockCount> kBlockNames = {"gemm.fp32",
+                                                                    "gemm.tf32",
+                                                                    "gemm.16bit",
+                                                                    "gemm.fp8",
+                                                                    "gemm.fp8_block",
+                                                                    "gemm.int8",
+                                                                    "gemm.weight_only",
+                                                                    "attention.prefill.16bit",
+                                                                    "attention.prefill.8bit",
+                                                                    "attention.prefill.latent",
+                                                                    "attention.backward",
+                                                                    "attention.decode",
+                                                                    "attention.decode.latent",
+                                                                    "memory_bound.norm",
+                                                                    "memory_bound.softmax",
+                                                                    "memory_bound.elementwise",
+                                                                    "memory_bound.gated_activation",
+                                                                    "memory_bound.rotary",
+                                                                    "memory_bound.gather",
+                                                                    "memory_bound.cross_entropy",
+                                                                    "memory_bound.optimizer",
+                                                                    "expert_ffn.16bit",
+                                                                    "expert_ffn.8bit"};
+
+// What differs between software stacks: how good the kernels are and what a launch costs. The rest
+// is the accelerator's.
+constexpr std::array<absl::string_view, 3> kGemmProfile = {"peak_efficiency", "hbm_efficiency",
+                                                           "fixed_seconds"};
+constexpr std::array<absl::string_view, 3> kPrefillProfile = {
+    "peak_efficiency", "tile_fixed_seconds", "fixed_seconds"};
+constexpr std::array<absl::string_view, 2> kMemoryBoundProfile = {"hbm_efficiency",
+                                                                  "fixed_seconds"};
+
+bool Between(Block block, Block first, int count) {
+  const int offset = static_cast<int>(block) - static_cast<int>(first);
+  return offset >= 0 && offset < count;
+}
+bool IsGemm(Block block) { return Between(block, Block::kGemmFp32, kGemmBlockCount); }
+bool IsPrefill(Block block) { return Between(block, Block::kPrefill16Bit, kPrefillBlockCount); }
+bool IsDecode(Block block) { return Between(block, Block::kDecode, kDecodeBlockCount); }
+bool IsMemoryBound(Block block) { return Between(block, Block::kNorm, kMemoryBoundBlockCount); }
+
+Block GemmBlock(const GemmShape& shape, Precision precision) {
+  if (hardware::BytesPerElement(shape.weight_precision) < hardware::BytesPerElement(precision)) {
+    return Block::kGemmWeightOnly;
+  }
+  switch (precision) {
+    case Precision::kFp32:
+      return Block::kGemmFp32;
+    case Precision::kTf32:
+      return Block::kGemmTf32;
+    case Precision::kFp16:
+    case Precision::kBf16:
+      return Block::kGemm16Bit;
+    case Precision::kFp8:
+    case Precision::kFp4:
+      return shape.block_scaled ? Block::kGemmFp8Block : Block::kGemmFp8;
+    case Precision::kInt8:
+    case Precision::kInt4:
+      return Block::kGemmInt8;
+  }
+  return Block::kGemm16Bit;
+}
+
+Block AttentionBlock(const AttentionShape& shape, Precision precision) {
+  const bool latent = shape.latent_size > 0;
+  switch (shape.phase) {
+    case AttentionPhase::kPrefill:
+      if (latent) return Block::kLatentPrefill;
+      return hardware::BytesPerElement(precision) < 2 ? Block::kPrefill8Bit : Block::kPrefill16Bit;
+    case AttentionPhase::kBackward:
+      return Block::kBackward;
+    case AttentionPhase::kDecode:
+      return latent ? Block::kLatentDecode : Block::kDecode;
+  }
+  return Block::kPrefill16Bit;
+}
+
+Block MemoryBoundBlock(MemoryBoundKind kind) {
+  switch (kind) {
+    case MemoryBoundKind::kNorm:
+    case MemoryBoundKind::kNormBackward:
+      return Block::kNorm;
+    case MemoryBoundKind::kSoftmax:
+      return Block::kSoftmax;
+    case MemoryBoundKind::kRotary:
+      return Block::kRotary;
+    case MemoryBoundKind::kGatedActivation:
+      return Block::kGatedActivation;
+    case MemoryBoundKind::kActivation:
+    case MemoryBoundKind::kActivationBackward:
+    case MemoryBoundKind::kAdd:
+    case MemoryBoundKind::kElementwise:
+    case MemoryBoundKind::kCopy:
+      return Block::kElementwise;
+    case MemoryBoundKind::kEmbedding:
+    case MemoryBoundKind::kTranspose:
+      return Block::kGather;
+    case MemoryBoundKind::kCrossEntropy:
+      return Block::kCrossEntropy;
+    case MemoryBoundKind::kOptimizer:
+      return Block::kOptimizer;
+  }
+  return Block::kElementwise;
+}
+
+}  // namespace
+
+absl::string_view BlockName(Block block) { return kBlockNames[static_cast<size_t>(block)]; }
+
+absl::Span<const ParameterDescriptor> BlockDescriptors(Block block) {
+  if (IsGemm(block)) return kGemmDescriptors;
+  if (IsPrefill(block)) return kPrefillDescriptors;
+  if (block == Block::kBackward) return kBackwardDescriptors;
+  if (IsDecode(block)) return kDecodeDescriptors;
+  if (IsMemoryBound(block)) return kMemoryBoundDescriptors;
+  return kExpertFfnDescriptors;
+}
+
+absl::Span<const absl::string_view> BlockProfileParameters(Block block) {
+  if (IsPrefill(block)) return kPrefillProfile;
+  if (block == Block::kBackward) return {};
+  if (IsDecode(block) || IsMemoryBound(block)) return kMemoryBoundProfile;
+  return kGemmProfile;
+}
+
+Block BlockOf(const Operator& op) {
+  if (const auto* gemm = std::get_if<GemmShape>(&op.shape)) return GemmBlock(*gemm, op.precision);
+  if (const auto* attention = std::get_if<AttentionShape>(&op.shape)) {
+    return AttentionBlock(*attention, op.precision);
+  }
+  if (const auto* memory = std::get_if<MemoryBoundShape>(&op.shape)) {
+    return MemoryBoundBlock(memory->kind);
+  }
+  return hardware::BytesPerElement(op.precision) < 2 ? Block::kExpertFfn8Bit
+                                                     : Block::kExpertFfn16Bit;
+}
+
+std::array<double, kDimensionCount> DimensionsOf(const Operator& op) {
+  const auto d = [](int64_t value) { return static_cast<double>(value); };
+  if (const auto* gemm = std::get_if<GemmShape>(&op.shape)) {
+    return {d(gemm->m), d(gemm->n), d(gemm->k), d(gemm->batch_count) * d(gemm->group_count)};
+  }
+  if (const auto* attention = std::get_if<AttentionShape>(&op.shape)) {
+    return {d(attention->batch_size), d(attention->key_tokens), d(attention->head_count),
+            d(attention->head_size)};
+  }
+  if (const auto* memory = std::get_if<MemoryBoundShape>(&op.shape)) {
+    return {d(memory->rows) * d(memory->columns), d(memory->columns), 1, 1};
+  }
+  const auto& ffn = std::get<ExpertFfnShape>(op.shape);
+  return {d(ffn.token_count), d(ffn.hidden_size), d(ffn.ffn_size), d(ffn.expert_count)};
+}
+
+std::array<absl::string_view, kDimensionCount> DimensionNames(Block block) {
+  if (IsGemm(block)) return {"m", "n", "k", "copies"};
+  if (IsPrefill(block) || IsDecode(block) || block == Block::kBackward) {
+    return {"batch_size", "key_tokens", "head_count", "head_size"};
+  }
+  if (IsMemoryBound(block)) return {"elements", "columns", "", ""};
+  return {"token_count", "hidden_size", "ffn_size", "expert_count"};
+}
+
+OperatorParameters<double> ResolveOperatorParameters(const parameters::ParameterSet& set,
+                                                     const hardware::Accelerator& accelerator,
+                                                     absl::string_view profile) {
+  const parameters::ParameterSource source =
+      parameters::ResolveSource(set, accelerator.name, accelerator.parameter_donor);
+  OperatorParameters<double> p;
+  p.transferred = source.transferred;
+  const auto values = [&](Block block) {
+    const auto descriptors = BlockDescriptors(block);
+    return parameters::BlockValues(set, source, profile, BlockName(block), descriptors.data(),
+                                   static_cast<int>(descriptors.size()));
+  };
+  const auto fill = [&](auto& blocks, Block first) {
+    for (size_t i = 0; i < blocks.size(); ++i) {
+      const Block block = static_cast<Block>(static_cast<size_t>(first) + i);
+      blocks[i] = std::decay_t<decltype(blocks[i])>::FromArray(values(block).data());
+    }
+  };
+  fill(p.gemm, Block::kGemmFp32);
+  fill(p.prefill, Block::kPrefill16Bit);
+  p.backward = BackwardParameters<double>::FromArray(values(Block::kBackward).data());
+  fill(p.decode, Block::kDecode);
+  fill(p.memory_bound, Block::kNorm);
+  fill(p.expert_ffn, Block::kExpertFfn16Bit);
+
+  const auto found = set.accelerators().find(source.accelerator);
+  if (found == set.accelerators().end()) return p;
+  for (const parameters::DomainRange& range : found->second.domain) {
+    for (int i = 0; i < kBlockCount; ++i) {
+      const Block block = static_cast<Block>(i);
+      if (range.block != BlockName(block)) continue;
+      const auto names = DimensionNames(block);
+      BlockDomain& domain = p.domain[static_cast<size_t>(i)];
+      for (size_t d = 0; d < names.size(); ++d) {
+        if (names[d] != range.dimension) continue;
+        domain.fitted = true;
+        domain.minimum[d] = range.minimum;
+        domain.maximum[d] = range.maximum;
+      }
+    }
+  }
+  return p;
+}
+
+std::vector<parameters::KeyedDescriptor> OperatorDescriptors() {
+  std::vector<parameters::KeyedDescriptor> all;
+  for (int i = 0; i < kBlockCount; ++i) {
+    const Block block = static_cast<Block>(i);
+    for (const ParameterDescriptor& descriptor : BlockDescriptors(block)) {
+      all.push_back({absl::StrCat(BlockName(block), ".", descriptor.name), descriptor});
+    }
+  }
+  return all;
+}
+
+}  // namespace sextant::operator_cost
