@@ -1,0 +1,553 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/fit_collectives/fit_collectives.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <set>
+#include <utility>
+
+#include "Eigen/Dense"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "ceres/ceres.h"
+#include "common/base/status_macros.h"
+#include "common/base/violations.h"
+#include "common/collectives/collective_formula.h"
+
+namespace sextant::calibration {
+namespace {
+
+using collectives::Carrier;
+using collectives::CollectiveParameters;
+using collectives::Family;
+using parameters::ParameterDescriptor;
+
+constexpr size_t kFabric = collectives::FabricParameters<double>::kCount;
+constexpr size_t kInNetwork = collectives::InNetworkParameters<double>::kCount;
+constexpr size_t kNetwork = collectives::NetworkParameters<double>::kCount;
+// What one row can depend on: one fabric block, in-network reduction, the network.
+constexpr size_t kAll = kFabric + kInNetwork + kNetwork;
+using Values = std::array<double, kAll>;
+
+// What a profile may set for itself: fixed costs, steps, the low-latency protocol, the host.
+constexpr std::array<absl::string_view, 6> kProfileNames = {
+    "base_seconds",      "step_seconds",    "fast_base_seconds",
+    "fast_step_seconds", "fast_efficiency", "host_seconds"};
+
+struct Block {
+  Carrier carrier;
+  Family family;
+  friend bool operator<(const Block& a, const Block& b) {
+    return std::pair(a.carrier, a.family) < std::pair(b.carrier, b.family);
+  }
+};
+
+Block BlockOf(const CollectiveFitRow& row) {
+  const int64_t ranks = std::min(row.collective.ranks_per_node, row.collective.group_size);
+  return {collectives::CarrierOf(row.cluster, ranks), collectives::FamilyOf(row.collective.kind)};
+}
+
+template <typename T>
+T PredictedSeconds(const CollectiveFitRow& row, const Block& block, const std::array<T, kAll>& v) {
+  CollectiveParameters<T> p;
+  p.fabric[static_cast<size_t>(block.carrier)][static_cast<size_t>(block.family)] =
+      collectives::FabricParameters<T>::FromArray(v.data());
+  p.in_network = collectives::InNetworkParameters<T>::FromArray(v.data() + kFabric);
+  p.network = collectives::NetworkParameters<T>::FromArray(v.data() + kFabric + kInNetwork);
+  return collectives::CollectiveSeconds(row.collective, row.cluster, p).seconds;
+}
+
+// log(predicted / measured) as a function of the free values, in units of `scale`.
+class Residual {
+ public:
+  Residual(const CollectiveFitRow& row, const Block& block, const Values& fixed,
+           const std::vector<size_t>& free, const std::vector<double>& scale)
+      : row_(row), block_(block), fixed_(fixed), free_(free), scale_(scale) {}
+
+  template <typename T>
+  bool operator()(const T* const* x, T* residual) const {
+    using std::log;
+    std::array<T, kAll> v;
+    for (size_t i = 0; i < kAll; ++i) v[i] = T(fixed_[i]);
+    for (size_t i = 0; i < free_.size(); ++i) v[free_[i]] = x[0][i] * scale_[i];
+    residual[0] = log(PredictedSeconds(row_, block_, v) / row_.measured_seconds);
+    return true;
+  }
+
+ private:
+  const CollectiveFitRow& row_;
+  const Block block_;
+  const Values& fixed_;
+  const std::vector<size_t>& free_;
+  const std::vector<double>& scale_;
+};
+
+struct Prior {
+  double weight;
+  double start;
+  template <typename T>
+  bool operator()(const T* const* x, T* residual) const {
+    residual[0] = weight * (x[0][index] - start);
+    return true;
+  }
+  size_t index;
+};
+
+struct WeightedRow {
+  const CollectiveFitRow* row = nullptr;
+  Block block{};
+  Values fixed{};
+  double weight = 1;
+};
+
+// Least squares over the values `free` of rows that share them.
+class Fitter {
+ public:
+  Fitter(const CollectiveFitOptions& options, const std::array<ParameterDescriptor, kAll>& all)
+      : options_(options), descriptors_(all) {}
+
+  struct Outcome {
+    std::vector<parameters::ParameterValue> values;  // of the free parameters, in order
+  };
+
+  Outcome Fit(std::vector<WeightedRow>& rows, const std::vector<size_t>& free) const {
+    std::vector<double> scale(free.size());
+    std::vector<double> x(free.size());
+    for (size_t i = 0; i < free.size(); ++i) {
+      const ParameterDescriptor& d = descriptors_[free[i]];
+      const double start = rows.front().fixed[free[i]];
+      scale[i] = std::max(std::abs(start), std::max(std::abs(d.initial), 0.01 * d.upper));
+      x[i] = start / scale[i];
+    }
+    ceres::Problem problem;
+    problem.AddParameterBlock(x.data(), static_cast<int>(x.size()));
+    for (WeightedRow& row : rows) {
+      auto* cost = new ceres::DynamicAutoDiffCostFunction<Residual, kFabric + kInNetwork>(
+          new Residual(*row.row, row.block, row.fixed, free, scale));
+      cost->AddParameterBlock(static_cast<int>(x.size()));
+      cost->SetNumResiduals(1);
+      problem.AddResidualBlock(cost,
+                               new ceres::ScaledLoss(new ceres::SoftLOneLoss(options_.robust_scale),
+                                                     row.weight, ceres::TAKE_OWNERSHIP),
+                               x.data());
+    }
+    for (size_t i = 0; i < free.size(); ++i) {
+      const ParameterDescriptor& d = descriptors_[free[i]];
+      problem.SetParameterLowerBound(x.data(), static_cast<int>(i), d.lower / scale[i]);
+      problem.SetParameterUpperBound(x.data(), static_cast<int>(i), d.upper / scale[i]);
+      x[i] = std::clamp(x[i], d.lower / scale[i], d.upper / scale[i]);
+      auto* prior = new ceres::DynamicAutoDiffCostFunction<Prior, kFabric + kInNetwork>(
+          new Prior{std::sqrt(options_.prior_weight), x[i], i});
+      prior->AddParameterBlock(static_cast<int>(x.size()));
+      prior->SetNumResiduals(1);
+      problem.AddResidualBlock(prior, nullptr, x.data());
+    }
+    ceres::Solver::Options solver;
+    solver.linear_solver_type = ceres::DENSE_QR;
+    solver.max_num_iterations = 300;
+    solver.num_threads = 1;  // sums in one order: the same values on every run
+    solver.logging_type = ceres::SILENT;
+    ceres::Solver::Summary summary;
+    ceres::Solve(solver, &problem, &summary);
+    Outcome outcome;
+    const std::vector<double> errors = StandardErrors(problem, x.size());
+    for (size_t i = 0; i < free.size(); ++i) {
+      const ParameterDescriptor& d = descriptors_[free[i]];
+      parameters::ParameterValue value;
+      value.value = std::clamp(x[i] * scale[i], d.lower, d.upper);
+      const bool at_bound = value.value <= d.lower || value.value >= d.upper;
+      if (!at_bound && std::isfinite(errors[i])) value.standard_error = errors[i] * scale[i];
+      outcome.values.push_back(value);
+    }
+    return outcome;
+  }
+
+ private:
+  // Square roots of the diagonal of s^2 (J'J)^-1, priors included.
+  static std::vector<double> StandardErrors(ceres::Problem& problem, size_t count) {
+    std::vector<double> residuals;
+    ceres::CRSMatrix jacobian;
+    double cost = 0;
+    problem.Evaluate(ceres::Problem::EvaluateOptions(), &cost, &residuals, nullptr, &jacobian);
+    const Eigen::Index n = static_cast<Eigen::Index>(count);
+    Eigen::MatrixXd normal = Eigen::MatrixXd::Zero(n, n);
+    for (int r = 0; r < jacobian.num_rows; ++r) {
+      const size_t begin = static_cast<size_t>(jacobian.rows[static_cast<size_t>(r)]);
+      const size_t end = static_cast<size_t>(jacobian.rows[static_cast<size_t>(r) + 1]);
+      for (size_t a = begin; a < end; ++a) {
+        for (size_t b = begin; b < end; ++b) {
+          normal(jacobian.cols[a], jacobian.cols[b]) += jacobian.values[a] * jacobian.values[b];
+        }
+      }
+    }
+    const double degrees =
+        std::max(1.0, static_cast<double>(residuals.size()) - 2 * static_cast<double>(count));
+    const Eigen::MatrixXd inverse =
+        normal.completeOrthogonalDecomposition().pseudoInverse() * (2 * cost / degrees);
+    std::vector<double> errors(count);
+    for (Eigen::Index i = 0; i < n; ++i) {
+      errors[static_cast<size_t>(i)] = std::sqrt(std::max(0.0, inverse(i, i)));
+    }
+    return errors;
+  }
+
+  const CollectiveFitOptions& options_;
+  const std::array<ParameterDescriptor, kAll>& descriptors_;
+};
+
+std::array<ParameterDescriptor, kAll> DescriptorsOf(const Block& block) {
+  std::array<ParameterDescriptor, kAll> all;
+  const auto& fabric = collectives::FabricDescriptors(block.carrier, block.family);
+  std::copy(fabric.begin(), fabric.end(), all.begin());
+  const auto& in_network = collectives::InNetworkDescriptors();
+  std::copy(in_network.begin(), in_network.end(), all.begin() + kFabric);
+  const auto& network = collectives::NetworkDescriptors();
+  std::copy(network.begin(), network.end(), all.begin() + kFabric + kInNetwork);
+  return all;
+}
+
+std::string KeyOf(const Block& block, size_t index) {
+  const auto all = DescriptorsOf(block);
+  const absl::string_view name = index < kFabric
+                                     ? collectives::FabricBlock(block.carrier, block.family)
+                                 : index < kFabric + kInNetwork ? collectives::kInNetworkBlock
+                                                                : collectives::kNetworkBlock;
+  return absl::StrCat(name, ".", all[index].name);
+}
+
+// "nccl-2.27.3": the library, as shared by all software that calls it.
+bool IsLibrary(absl::string_view profile) {
+  return absl::StartsWith(profile, "nccl-") && profile.size() > 5 &&
+         absl::ascii_isdigit(static_cast<unsigned char>(profile[5]));
+}
+
+using RowList = std::vector<const CollectiveFitRow*>;
+
+// Fits one accelerator, block after block.
+class AcceleratorFitter {
+ public:
+  AcceleratorFitter(std::string name, RowList rows, const parameters::ParameterSet& initial,
+                    const CollectiveFitOptions& options, CollectiveFit& fit)
+      : name_(std::move(name)),
+        rows_(std::move(rows)),
+        initial_(initial),
+        options_(options),
+        fit_(fit),
+        result_(fit.accelerators[name_]) {}
+
+  void Run() {
+    std::map<Block, RowList> inside;
+    RowList across;
+    for (const CollectiveFitRow* row : rows_) {
+      if (row->collective.group_size <= 1) continue;
+      if (!row->collective.SpansNodes()) {
+        inside[BlockOf(*row)].push_back(row);
+      } else if (row->cluster.network_stated) {
+        across.push_back(row);
+      } else {
+        ++unstated_;
+      }
+    }
+    for (const auto& [block, rows] : inside) FitShared(block, rows);
+    if (!across.empty()) FitNetwork(across);
+    for (const auto& [block, rows] : inside) FitProfiles(block, rows);
+    if (unstated_ > 0) {
+      fit_.notes.push_back(absl::StrCat(name_, ": ", unstated_,
+                                        " rows between nodes of an unstated fabric left out"));
+    }
+  }
+
+ private:
+  Values Current(const CollectiveFitRow& row, const Block& block, absl::string_view profile) const {
+    const auto descriptors = DescriptorsOf(block);
+    const parameters::ParameterSource source = parameters::ResolveSource(
+        initial_, row.cluster.accelerator.name, row.cluster.accelerator.parameter_donor);
+    Values values;
+    for (size_t i = 0; i < kAll; ++i) {
+      const std::string key = KeyOf(block, i);
+      const auto fitted = result_.shared.find(key);
+      values[i] =
+          fitted != result_.shared.end()
+              ? fitted->second.value
+              : initial_.Find(source.accelerator, profile, key).value_or(descriptors[i].initial);
+    }
+    return values;
+  }
+
+  // Rows with their weights: suites balanced, mean one.
+  std::vector<WeightedRow> Weighted(const RowList& rows) const {
+    std::map<absl::string_view, double> suites;
+    for (const CollectiveFitRow* row : rows) suites[row->suite] += 1;
+    std::vector<WeightedRow> weighted;
+    double sum = 0;
+    for (const CollectiveFitRow* row : rows) {
+      WeightedRow& w = weighted.emplace_back();
+      w.row = row;
+      w.block = BlockOf(*row);
+      w.fixed = Current(*row, w.block, "");
+      w.weight = row->weight / std::sqrt(suites[row->suite]);
+      sum += w.weight;
+    }
+    for (WeightedRow& w : weighted) w.weight *= static_cast<double>(weighted.size()) / sum;
+    return weighted;
+  }
+
+  void Store(const Block& block, const std::vector<size_t>& free, const Fitter::Outcome& outcome,
+             parameters::ParameterValues& values) const {
+    for (size_t i = 0; i < free.size(); ++i) {
+      values[KeyOf(block, free[i])] = outcome.values[i];
+    }
+  }
+
+  void AddDomain(absl::string_view block, const RowList& rows) {
+    const auto range = [&](absl::string_view dimension, const auto& value) {
+      parameters::DomainRange r{std::string(block), std::string(dimension), value(*rows.front()),
+                                value(*rows.front())};
+      for (const CollectiveFitRow* row : rows) {
+        r.minimum = std::min(r.minimum, value(*row));
+        r.maximum = std::max(r.maximum, value(*row));
+      }
+      result_.domain.push_back(r);
+    };
+    range("bytes", [](const CollectiveFitRow& row) { return row.collective.bytes; });
+    range("group_size", [](const CollectiveFitRow& row) {
+      return static_cast<double>(row.collective.group_size);
+    });
+  }
+
+  void FitShared(const Block& block, const RowList& all) {
+    RowList rows;
+    for (const CollectiveFitRow* row : all) {
+      if (IsLibrary(row->profile)) rows.push_back(row);
+    }
+    if (rows.empty()) rows = all;
+    std::vector<size_t> free;
+    bool has_steps = false;
+    bool in_network = false;
+    for (const CollectiveFitRow* row : rows) {
+      has_steps |= row->collective.group_size > 2;
+      in_network |= block.family == Family::kAllReduce &&
+                    collectives::ReducesInNetwork(row->cluster, row->collective.group_size);
+    }
+    const auto descriptors = DescriptorsOf(block);
+    for (size_t i = 0; i < kFabric + (in_network ? kInNetwork : 0); ++i) {
+      const absl::string_view name = descriptors[i].name;
+      // Without a host's floor in the library's own rows it stays where it was; steps show only
+      // in groups of three and more.
+      if (name == "host_seconds") continue;
+      if (!has_steps && i < kFabric && (name == "step_seconds" || name == "fast_step_seconds")) {
+        continue;
+      }
+      free.push_back(i);
+    }
+    std::vector<WeightedRow> weighted = Weighted(rows);
+    Store(block, free, Fitter(options_, descriptors).Fit(weighted, free), result_.shared);
+    AddDomain(collectives::FabricBlock(block.carrier, block.family), rows);
+    fit_.used_rows += static_cast<int>(rows.size());
+  }
+
+  void FitNetwork(const RowList& rows) {
+    std::vector<size_t> free;
+    for (size_t i = kFabric + kInNetwork; i < kAll; ++i) free.push_back(i);
+    std::vector<WeightedRow> weighted = Weighted(rows);
+    const Block& block = weighted.front().block;
+    Store(block, free, Fitter(options_, DescriptorsOf(block)).Fit(weighted, free), result_.shared);
+    AddDomain(collectives::kNetworkBlock, rows);
+    fit_.used_rows += static_cast<int>(rows.size());
+  }
+
+  void FitProfiles(const Block& block, const RowList& all) {
+    std::map<std::string, RowList> profiles;
+    bool library = false;
+    for (const CollectiveFitRow* row : all) {
+      library |= IsLibrary(row->profile);
+      if (!IsLibrary(row->profile) && !row->profile.empty()) profiles[row->profile].push_back(row);
+    }
+    if (!library) return;  // the shared values are these rows' own
+    for (const auto& [profile, rows] : profiles) FitProfile(block, profile, rows);
+  }
+
+  void FitProfile(const Block& block, const std::string& profile, const RowList& rows) {
+    if (static_cast<int>(rows.size()) < options_.min_profile_rows) {
+      fit_.notes.push_back(absl::StrCat(name_, ": profile ", profile, " has ", rows.size(),
+                                        " rows of ", KeyOf(block, 0), ": shared values apply"));
+      return;
+    }
+    const auto descriptors = DescriptorsOf(block);
+    std::vector<size_t> free;
+    for (size_t i = 0; i < kFabric + kInNetwork; ++i) {
+      const bool own = std::find(kProfileNames.begin(), kProfileNames.end(), descriptors[i].name) !=
+                       kProfileNames.end();
+      const bool applies =
+          i < kFabric || (block.family == Family::kAllReduce &&
+                          collectives::ReducesInNetwork(rows.front()->cluster,
+                                                        rows.front()->cluster.gpus_per_node));
+      if (own && applies) free.push_back(i);
+    }
+    std::vector<WeightedRow> weighted = Weighted(rows);
+    const double before = MeanError(weighted, block, {}, {});
+    const Fitter::Outcome outcome = Fitter(options_, descriptors).Fit(weighted, free);
+    const double after = MeanError(weighted, block, free, outcome.values);
+    fit_.used_rows += static_cast<int>(rows.size());
+    if (after > before * (1 - options_.min_profile_gain)) {
+      fit_.notes.push_back(absl::StrCat(name_, ": profile ", profile,
+                                        " gains nothing over shared values of ",
+                                        collectives::FabricBlock(block.carrier, block.family)));
+      return;
+    }
+    Store(block, free, outcome, result_.profiles[profile]);
+  }
+
+  static double MeanError(const std::vector<WeightedRow>& rows, const Block& block,
+                          const std::vector<size_t>& free,
+                          const std::vector<parameters::ParameterValue>& values) {
+    double sum = 0;
+    for (const WeightedRow& row : rows) {
+      Values v = row.fixed;
+      for (size_t i = 0; i < free.size(); ++i) v[free[i]] = values[i].value;
+      sum += std::abs(PredictedSeconds(*row.row, block, v) / row.row->measured_seconds - 1);
+    }
+    return sum / static_cast<double>(rows.size());
+  }
+
+  const std::string name_;
+  const RowList rows_;
+  const parameters::ParameterSet& initial_;
+  const CollectiveFitOptions& options_;
+  CollectiveFit& fit_;
+  parameters::AcceleratorParameters& result_;
+  int unstated_ = 0;
+};
+
+absl::Status ValidateRows(absl::Span<const CollectiveFitRow> rows) {
+  base::Violations violations;
+  for (size_t i = 0; i < rows.size() && violations.items().size() < 32; ++i) {
+    const CollectiveFitRow& row = rows[i];
+    const std::string path = absl::StrCat("rows[", i, "].");
+    const absl::Status status = collectives::ValidateCollective(row.collective, row.cluster);
+    for (const base::Violation& v : base::ViolationsOf(status)) {
+      violations.Add(absl::StrCat(path, v.field), v.description);
+    }
+    const auto positive = [&](absl::string_view field, double value) {
+      if (value > 0 && std::isfinite(value)) return;
+      violations.Add(absl::StrCat(path, field),
+                     absl::StrCat("is ", value, " but must be positive and finite"));
+    };
+    positive("measured_seconds", row.measured_seconds);
+    positive("weight", row.weight);
+  }
+  return violations.ToStatus();
+}
+
+// FNV-1a: folds are the same on every machine.
+uint64_t HashOf(absl::string_view text) {
+  uint64_t state = 14695981039346656037u;
+  for (const char c : text) state = (state ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  return state ^ (state >> 32);
+}
+
+std::string GroupOf(const CollectiveFitRow& row) {
+  return absl::StrCat(row.suite, " ", row.cluster.accelerator.name, " ", row.profile, " ",
+                      row.collective.group_size, " ",
+                      collectives::CollectiveKindName(row.collective.kind));
+}
+
+double PercentError(const CollectiveFitRow& row, const parameters::ParameterSet& set) {
+  const double seconds = collectives::EstimateCollective(row.collective, row.cluster,
+                                                         collectives::ResolveCollectiveParameters(
+                                                             set, row.cluster, row.profile))
+                             .seconds;
+  return 100 * std::abs(seconds / row.measured_seconds - 1);
+}
+
+}  // namespace
+
+absl::StatusOr<CollectiveFit> FitCollectives(absl::Span<const CollectiveFitRow> rows,
+                                             const parameters::ParameterSet& initial,
+                                             const CollectiveFitOptions& options) {
+  SEXTANT_RETURN_IF_ERROR(ValidateRows(rows));
+  std::map<std::string, RowList> by_accelerator;
+  for (const CollectiveFitRow& row : rows) {
+    by_accelerator[row.cluster.accelerator.name].push_back(&row);
+  }
+  CollectiveFit fit;
+  for (auto& [name, list] : by_accelerator) {
+    AcceleratorFitter(name, std::move(list), initial, options, fit).Run();
+  }
+  return fit;
+}
+
+parameters::ParameterSet WithCollectives(const parameters::ParameterSet& base,
+                                         const CollectiveFit& fit,
+                                         parameters::Provenance provenance) {
+  auto accelerators = base.accelerators();
+  for (const auto& [name, fitted] : fit.accelerators) {
+    parameters::AcceleratorParameters& target = accelerators[name];
+    for (const auto& [key, value] : fitted.shared) target.shared[key] = value;
+    // A profile that the fit dropped must not keep an older fit's values.
+    for (auto& [profile, values] : target.profiles) {
+      for (auto it = values.begin(); it != values.end();) {
+        it = absl::StartsWith(it->first, "collective.") ? values.erase(it) : std::next(it);
+      }
+    }
+    for (const auto& [profile, values] : fitted.profiles) {
+      for (const auto& [key, value] : values) target.profiles[profile][key] = value;
+    }
+    std::set<std::string> blocks;
+    for (const parameters::DomainRange& range : fitted.domain) blocks.insert(range.block);
+    target.domain.erase(std::remove_if(target.domain.begin(), target.domain.end(),
+                                       [&](const parameters::DomainRange& range) {
+                                         return blocks.count(range.block) > 0;
+                                       }),
+                        target.domain.end());
+    target.domain.insert(target.domain.end(), fitted.domain.begin(), fitted.domain.end());
+  }
+  return parameters::ParameterSet(std::move(provenance), std::move(accelerators));
+}
+
+double CollectiveMapePercent(absl::Span<const CollectiveFitRow> rows,
+                             const parameters::ParameterSet& set) {
+  double sum = 0;
+  for (const CollectiveFitRow& row : rows) sum += PercentError(row, set);
+  return rows.empty() ? 0 : sum / static_cast<double>(rows.size());
+}
+
+absl::StatusOr<HeldOutErrors> HoldOutGroups(absl::Span<const CollectiveFitRow> rows,
+                                            const parameters::ParameterSet& initial, int fold_count,
+                                            const CollectiveFitOptions& options) {
+  HeldOutErrors result;
+  std::map<std::string, std::pair<double, int>> groups;
+  std::vector<double> errors;
+  for (int fold = 0; fold < fold_count; ++fold) {
+    std::vector<CollectiveFitRow> kept;
+    std::vector<CollectiveFitRow> held;
+    for (const CollectiveFitRow& row : rows) {
+      const bool out =
+          HashOf(GroupOf(row)) % static_cast<uint64_t>(fold_count) == static_cast<uint64_t>(fold);
+      (out ? held : kept).push_back(row);
+    }
+    SEXTANT_ASSIGN_OR_RETURN(const CollectiveFit fit, FitCollectives(kept, initial, options));
+    const parameters::ParameterSet set = WithCollectives(initial, fit, {.name = "held-out"});
+    for (const CollectiveFitRow& row : held) {
+      errors.push_back(PercentError(row, set));
+      auto& [sum, count] = groups[GroupOf(row)];
+      sum += errors.back();
+      ++count;
+    }
+  }
+  if (errors.empty()) return result;
+  for (const double error : errors) result.mape_percent += error;
+  result.mape_percent /= static_cast<double>(errors.size());
+  std::nth_element(errors.begin(), errors.begin() + static_cast<std::ptrdiff_t>(errors.size() / 2),
+                   errors.end());
+  result.median_percent = errors[errors.size() / 2];
+  for (const auto& [group, sum] : groups) {
+    result.mape_percent_by_group[group] = sum.first / sum.second;
+  }
+  return result;
+}
+
+}  // namespace sextant::calibration
