@@ -1,0 +1,319 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/cli/command_line.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <memory>
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/status/statusor.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "common/base/nearest.h"
+#include "services/cli/commands/network.h"
+#include "services/cli/common_options.h"
+#include "services/cli/completion.h"
+#include "services/cli/interrupt.h"
+
+namespace sextant::cli {
+namespace {
+
+constexpr char kAbout[] =
+    "sextant: what will this LLM job do on that GPU cluster? Step time, memory, where the time "
+    "goes.\nAnswers by itself, or asks running services with --server.";
+constexpr char kFooter[] =
+    "Exit codes: 0 ok, 1 internal, 2 usage, 3 invalid input, 4 not found, 5 unavailable or not in "
+    "time,\n            6 the model says no (does not fit), 130 interrupted.\n"
+    "Run 'sextant COMMAND --help' for a command's options. Every common option has a twin in the\n"
+    "environment: SEXTANT_PARAMETERS, SEXTANT_SERVER, SEXTANT_TIMEOUT, SEXTANT_QUIET,\n"
+    "SEXTANT_NO_COLOR.";
+
+using Action = std::function<absl::StatusOr<ExitCode>()>;
+
+// The verbs, the options they fill, and the action of the one that was called.
+class Parser {
+ public:
+  Parser(const Environment& environment, Terminal& terminal)
+      : terminal_(terminal), app_(kAbout, "sextant") {
+    ReadEnvironment(environment);
+    app_.footer(kFooter);
+    app_.require_subcommand(1);
+    app_.get_formatter()->column_width(34);
+    AddNetwork();
+    AddCompletion();
+    AddVersion();
+    FinishVerbs(app_);
+  }
+
+  // Fails the way CLI11 does.
+  void Parse(std::vector<std::string> arguments) {
+    std::reverse(arguments.begin(), arguments.end());  // what CLI11 asks of a vector
+    app_.parse(std::move(arguments));
+  }
+
+  CLI::App& app() { return app_; }
+  const CommonOptions& common() const { return common_; }
+  const Action& action() const { return action_; }
+  bool runs_until_stopped() const { return runs_until_stopped_; }
+
+  std::vector<std::string> VerbNames() const {
+    std::vector<std::string> names;
+    for (const CLI::App* verb : app_.get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(verb->get_name());
+    }
+    return names;
+  }
+
+  // The innermost command that the arguments reached: its help is the one to read.
+  const CLI::App* Reached() const {
+    const CLI::App* reached = &app_;
+    while (!reached->get_subcommands().empty()) reached = reached->get_subcommands().front();
+    return reached;
+  }
+
+  static std::string PathOf(const CLI::App* command) {
+    return command->get_parent() == nullptr
+               ? command->get_name()
+               : absl::StrCat(PathOf(command->get_parent()), " ", command->get_name());
+  }
+
+ private:
+  void ReadEnvironment(const Environment& environment) {
+    const auto flag = [&](const char* name) {
+      const char* value = environment(name);
+      return value != nullptr && *value != '\0' && absl::string_view(value) != "0";
+    };
+    if (const char* value = environment("SEXTANT_PARAMETERS"); value != nullptr && *value != '\0') {
+      common_.parameters = value;
+      common_.parameters_given = true;
+    }
+    if (const char* value = environment("SEXTANT_SERVER"); value != nullptr) common_.server = value;
+    double seconds = 0;
+    if (const char* value = environment("SEXTANT_TIMEOUT");
+        value != nullptr && absl::SimpleAtod(value, &seconds) && seconds > 0) {
+      common_.timeout_seconds = seconds;
+    }
+    common_.quiet = flag("SEXTANT_QUIET");
+    common_.no_color = flag("SEXTANT_NO_COLOR") || flag("NO_COLOR");
+  }
+
+  // `description` starts with a capital letter and has no full stop.
+  CLI::App* AddVerb(CLI::App& parent, const char* name, const char* description, Action action) {
+    CLI::App* verb = parent.add_subcommand(name, description);
+    verb->callback([this, action = std::move(action)] { action_ = action; });
+    return verb;
+  }
+
+  // Verbs without verbs inside take the common options; they come last in the help.
+  void FinishVerbs(CLI::App& parent) {
+    for (CLI::App* verb : parent.get_subcommands([](CLI::App*) { return true; })) {
+      verb->get_formatter()->column_width(34);
+      verb->footer("");
+      FinishVerbs(*verb);
+      if (verb->get_subcommands([](CLI::App*) { return true; }).empty()) AddCommonOptions(*verb);
+    }
+  }
+
+  void AddCommonOptions(CLI::App& verb) {
+    const char* group = "Common options";
+    verb.set_help_flag("-h,--help", "Print this help and exit")->group(group);
+    verb.add_option_function<std::string>(
+            "--parameters",
+            [this](const std::string& value) {
+              common_.parameters = value;
+              common_.parameters_given = true;
+            },
+            "Parameter set: a name of the catalog or a file [default]")
+        ->type_name("SET")
+        ->group(group);
+    verb.add_option("--server", common_.server,
+                    "Ask the service at this address instead of the embedded library")
+        ->type_name("HOST:PORT")
+        ->group(group);
+    verb.add_option("--timeout", common_.timeout_seconds,
+                    "Give up after this many seconds (exit code 5)")
+        ->type_name("SECONDS")
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+              double seconds = 0;
+              return absl::SimpleAtod(text, &seconds) && seconds > 0 ? std::string()
+                                                                     : "must be above 0";
+            },
+            ""))
+        ->group(group);
+    verb.add_flag("--quiet", common_.quiet, "No warnings and notes on stderr")->group(group);
+    verb.add_flag("--no-color", common_.no_color, "No colors on terminals")->group(group);
+  }
+
+  void AddOutput(CLI::App& verb, std::vector<std::string> formats) {
+    verb.add_option("--output", common_.output,
+                    absl::StrCat("Format of the answer: ", absl::StrJoin(formats, ", "), " [",
+                                 formats.front(), "]"))
+        ->type_name("FORMAT")
+        ->check(CLI::IsMember(std::move(formats)).description(""));
+  }
+
+  void AddNetwork() {
+    auto options = std::make_shared<NetworkOptions>();
+    CLI::App* verb =
+        AddVerb(app_, "network", "Time collectives and flows on an interconnect, with faults",
+                [this, options] { return TimeNetworkCases(common_, *options, terminal_); });
+    verb->add_option("case", options->case_files, "Network case files (JSON); - is stdin")
+        ->type_name("CASE.json")
+        ->required();
+    verb->add_option(
+            "--fidelity", options->fidelity,
+            "analytic: closed forms of uncongested patterns; flow: every link shared [flow]")
+        ->type_name("KIND")
+        ->check(CLI::IsMember({"analytic", "flow"}).description(""));
+    AddOutput(*verb, {"text", "csv", "json"});
+  }
+
+  void AddCompletion() {
+    auto shell = std::make_shared<std::string>();
+    CLI::App* verb = AddVerb(app_, "completion", "Print a completion script for a shell",
+                             [this, shell]() -> absl::StatusOr<ExitCode> {
+                               terminal_.Print(CompletionScript(*shell == "bash"  ? Shell::kBash
+                                                                : *shell == "zsh" ? Shell::kZsh
+                                                                                  : Shell::kFish,
+                                                                CompletedVerbs()));
+                               return ExitCode::kOk;
+                             });
+    verb->add_option("shell", *shell, "bash, zsh or fish")
+        ->type_name("SHELL")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}).description(""));
+  }
+
+  void AddVersion() {
+    AddVerb(app_, "version", "Print the version", [this]() -> absl::StatusOr<ExitCode> {
+      terminal_.Print("sextant " SEXTANT_VERSION "\n");
+      return ExitCode::kOk;
+    });
+  }
+
+  std::vector<CompletedVerb> CompletedVerbs() const {
+    std::vector<CompletedVerb> verbs;
+    const auto all = [](const CLI::App*) { return true; };
+    for (const CLI::App* verb : app_.get_subcommands(all)) {
+      CompletedVerb completed{.name = verb->get_name(), .description = verb->get_description()};
+      AddOptionNames(*verb, &completed);
+      for (const CLI::App* nested : verb->get_subcommands(all)) {
+        completed.words.push_back(nested->get_name());
+        AddOptionNames(*nested, &completed);
+      }
+      if (completed.name == "completion") completed.words = {"bash", "zsh", "fish"};
+      verbs.push_back(std::move(completed));
+    }
+    return verbs;
+  }
+
+  static void AddOptionNames(const CLI::App& verb, CompletedVerb* completed) {
+    for (const CLI::Option* option : verb.get_options()) {
+      for (const std::string& name : option->get_lnames()) {
+        const std::string word = absl::StrCat("--", name);
+        if (std::find(completed->options.begin(), completed->options.end(), word) ==
+            completed->options.end()) {
+          completed->options.push_back(word);
+        }
+      }
+    }
+  }
+
+  Terminal& terminal_;
+  CommonOptions common_;
+  CLI::App app_;
+  Action action_;
+  bool runs_until_stopped_ = false;
+};
+
+std::string HintFor(const absl::Status& status, const CommonOptions& common,
+                    const std::string& command) {
+  switch (status.code()) {
+    case absl::StatusCode::kInvalidArgument:
+    case absl::StatusCode::kOutOfRange:
+      return absl::StrCat(
+          "correct the input",
+          command == "sextant predict" ? ", or override a field with --set PATH=VALUE" : "", "; '",
+          command, " --help' shows the options");
+    case absl::StatusCode::kNotFound:
+      return "'sextant catalog list' shows the names that are known; a path to a file works too";
+    case absl::StatusCode::kUnavailable:
+      return common.server.empty()
+                 ? "'sextant health HOST:PORT' asks whether a server is up"
+                 : absl::StrCat("'sextant health ", common.server,
+                                "' asks whether it is up; without --server the command answers "
+                                "by itself");
+    case absl::StatusCode::kDeadlineExceeded:
+      return "give it more time with --timeout SECONDS";
+    case absl::StatusCode::kInternal:
+    case absl::StatusCode::kUnknown:
+      return "this is a defect of sextant: please report the command with its input";
+    default:
+      return absl::StrCat("'", command, " --help' shows the options");
+  }
+}
+
+void SayUsageError(const Parser& parser, const std::string& message, Terminal& terminal) {
+  terminal.Fail(absl::InvalidArgumentError(message),
+                absl::StrCat("'", Parser::PathOf(parser.Reached()), " --help' shows the usage"));
+}
+
+}  // namespace
+
+ExitCode RunCommandLine(const std::vector<std::string>& arguments, const Environment& environment,
+                        Terminal& terminal) {
+  Parser parser(environment, terminal);
+  if (arguments.empty()) {
+    terminal.Error("no command given");
+    terminal.Note(absl::StrCat("commands: ", absl::StrJoin(parser.VerbNames(), ", ")));
+    terminal.Note("'sextant --help' explains them");
+    return ExitCode::kUsage;
+  }
+  if (arguments[0] == "--version") return RunCommandLine({"version"}, environment, terminal);
+  const std::vector<std::string> verbs = parser.VerbNames();
+  if (arguments[0].rfind('-', 0) != 0 &&
+      std::find(verbs.begin(), verbs.end(), arguments[0]) == verbs.end()) {
+    SayUsageError(parser, std::string(base::UnknownName("command", arguments[0], verbs).message()),
+                  terminal);
+    return ExitCode::kUsage;
+  }
+
+  // CLI11 reports by throwing; nothing of ours does.
+  try {
+    parser.Parse(arguments);
+  } catch (const CLI::CallForHelp&) {
+    const CLI::App* reached = parser.Reached();
+    terminal.Print(reached->help(
+        reached->get_parent() == nullptr ? "" : Parser::PathOf(reached->get_parent())));
+    return ExitCode::kOk;
+  } catch (const CLI::ParseError& error) {
+    SayUsageError(parser, error.what(), terminal);
+    return ExitCode::kUsage;
+  }
+
+  const CommonOptions& common = parser.common();
+  terminal.set_quiet(common.quiet);
+  terminal.set_color(!common.no_color && isatty(STDOUT_FILENO) == 1,
+                     !common.no_color && isatty(STDERR_FILENO) == 1);
+  if (!parser.runs_until_stopped()) {
+    ExitOnInterrupt();
+    if (common.timeout_seconds > 0) ExitAfter(common.timeout_seconds);
+  }
+  absl::StatusOr<ExitCode> code = absl::InternalError("no action");
+  try {
+    code = parser.action()();
+  } catch (const std::exception& error) {  // of a third party, or out of memory
+    code = absl::InternalError(absl::StrCat("unexpected: ", error.what()));
+  }
+  if (code.ok()) return *code;
+  terminal.Fail(code.status(), HintFor(code.status(), common, Parser::PathOf(parser.Reached())));
+  return ExitCodeOf(code.status().code());
+}
+
+}  // namespace sextant::cli

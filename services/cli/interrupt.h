@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_SERVICES_CLI_INTERRUPT_H_
+#define SEXTANT_SERVICES_CLI_INTERRUPT_H_
+
+namespace sextant::cli {
+
+// From now on SIGINT and SIGTERM end the process with ExitCode::kInterrupted and a line on stderr.
+// Only for verbs that answer and end; `serve` drains instead.
+void ExitOnInterrupt();
+
+// The process ends with ExitCode::kUnavailable unless it is done in `seconds` (> 0).
+void ExitAfter(double seconds);
+
+}  // namespace sextant::cli
+
+#endif  // SEXTANT_SERVICES_CLI_INTERRUPT_H_

@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/cli/render/prediction.h"
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/cli/render/json_writer.h"
+#include "services/cli/render/quantity.h"
+#include "services/cli/render/table.h"
+
+namespace sextant::cli {
+namespace {
+
+using orchestrator::MemoryPart;
+using orchestrator::Prediction;
+using orchestrator::TimePart;
+using workload::InferenceWorkload;
+using workload::Job;
+using workload::ParallelPlan;
+using workload::TrainingWorkload;
+
+void WritePlan(const ParallelPlan& plan, JsonWriter* json) {
+  json->Key("plan");
+  json->BeginObject();
+  json->Field("tensor_parallel_size", plan.tensor_parallel_size);
+  json->Field("sequence_parallel", plan.sequence_parallel);
+  json->Field("pipeline_parallel_size", plan.pipeline_parallel_size);
+  json->Field("virtual_pipeline_size", plan.virtual_pipeline_size);
+  json->Field("context_parallel_size", plan.context_parallel_size);
+  json->Field("expert_parallel_size", plan.expert_parallel_size);
+  json->Field("data_parallel_size", plan.data_parallel_size);
+  json->Field("micro_batch_size", plan.micro_batch_size);
+  json->Field("zero_stage", plan.zero_stage);
+  json->Field("schedule", workload::PipelineScheduleName(plan.schedule));
+  json->Field("recompute", workload::RecomputeName(plan.recompute));
+  json->EndObject();
+}
+
+std::string PlanText(const Job& job) {
+  const ParallelPlan& plan = job.plan;
+  std::vector<std::string> parts = {
+      absl::StrCat("tensor ", plan.tensor_parallel_size,
+                   plan.sequence_parallel ? " with sequence parallel" : ""),
+      absl::StrCat("pipeline ", plan.pipeline_parallel_size,
+                   plan.virtual_pipeline_size > 1
+                       ? absl::StrCat(" (", plan.virtual_pipeline_size, " chunks each)")
+                       : ""),
+      absl::StrCat("data ", plan.data_parallel_size)};
+  if (plan.context_parallel_size > 1) {
+    parts.push_back(absl::StrCat("context ", plan.context_parallel_size));
+  }
+  if (plan.expert_parallel_size > 1) {
+    parts.push_back(absl::StrCat("expert ", plan.expert_parallel_size));
+  }
+  if (job.IsTraining()) {
+    parts.push_back(absl::StrCat("micro-batch ", plan.micro_batch_size));
+    parts.push_back(absl::StrCat("ZeRO ", plan.zero_stage));
+    parts.push_back(std::string(workload::PipelineScheduleName(plan.schedule)));
+    parts.push_back(absl::StrCat("recompute ", workload::RecomputeName(plan.recompute)));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+std::string WorkloadText(const Job& job) {
+  if (const auto* training = std::get_if<TrainingWorkload>(&job.workload)) {
+    return absl::StrCat("training, ", training->global_batch_size, " sequences of ",
+                        training->sequence_length, " tokens a step, ",
+                        workload::OptimizerName(training->optimizer));
+  }
+  const auto& inference = std::get<InferenceWorkload>(job.workload);
+  return absl::StrCat("inference, ", inference.batch_size, " sequences, ", inference.prompt_tokens,
+                      " prompt and ", inference.output_tokens, " output tokens each");
+}
+
+std::string NameOr(const std::string& name, const char* otherwise) {
+  return name.empty() ? otherwise : Printable(name);
+}
+
+std::string QuestionText(const Job& job) {
+  Table table({{""}, {""}});
+  table.AddRow({"job", WorkloadText(job)});
+  table.AddRow({"model", NameOr(job.model.name, "(inline)")});
+  table.AddRow({"cluster",
+                absl::StrCat(job.gpu_count, " x ", NameOr(job.cluster.accelerator.name, "(inline)"),
+                             " of ", NameOr(job.cluster.name, "(inline)"), ", ",
+                             hardware::PrecisionName(job.precision))});
+  table.AddRow({"layout", PlanText(job)});
+  if (!job.framework.empty()) table.AddRow({"framework", job.framework});
+  return table.ToText();
+}
+
+std::string AnswerText(const Job& job, const Prediction& prediction) {
+  Table table({{""}, {""}});
+  table.AddRow({job.IsTraining() ? "step time" : "batch time",
+                absl::StrCat(FormatSeconds(prediction.total_seconds), "  (90 % interval ",
+                             FormatSeconds(prediction.interval_low_seconds), " to ",
+                             FormatSeconds(prediction.interval_high_seconds), ")")});
+  if (prediction.time_to_first_token_seconds.has_value()) {
+    table.AddRow({"first token", FormatSeconds(*prediction.time_to_first_token_seconds)});
+  }
+  if (prediction.inter_token_latency_seconds.has_value()) {
+    table.AddRow({"each next token", FormatSeconds(*prediction.inter_token_latency_seconds)});
+  }
+  table.AddRow(
+      {"throughput",
+       absl::StrCat(FormatRate(prediction.tokens_per_second, "tokens"), ", ",
+                    FormatRate(prediction.tokens_per_second_per_gpu, "tokens"), " per GPU")});
+  table.AddRow({"model FLOPs utilization", FormatShare(prediction.model_flops_utilization)});
+  const orchestrator::MemoryPrediction& memory = prediction.memory;
+  table.AddRow(
+      {"memory per GPU",
+       absl::StrCat(FormatBytes(memory.total_bytes), " of ", FormatBytes(memory.capacity_bytes),
+                    ": ",
+                    memory.fits ? std::string("fits")
+                                : absl::StrCat("DOES NOT FIT, ",
+                                               FormatBytes(memory.shortfall_bytes), " too much"))});
+  if (prediction.kv_cache_capacity_tokens.has_value()) {
+    table.AddRow(
+        {"KV cache capacity", absl::StrCat(*prediction.kv_cache_capacity_tokens, " tokens")});
+  }
+  if (!prediction.binding.empty()) {
+    table.AddRow({"limited by", absl::StrJoin(prediction.binding, ", ")});
+  }
+  table.AddRow({"parameter set", absl::StrCat(prediction.parameter_set,
+                                              prediction.extrapolated ? " (extrapolated)" : "")});
+  return table.ToText();
+}
+
+}  // namespace
+
+std::string PredictionJson(const Job& job, const Prediction& prediction) {
+  JsonWriter json;
+  json.BeginObject();
+  json.Field("kind", job.IsTraining() ? "training" : "inference");
+  json.FieldOrNull("model", job.model.name);
+  json.FieldOrNull("cluster", job.cluster.name);
+  json.FieldOrNull("accelerator", job.cluster.accelerator.name);
+  json.Field("gpu_count", job.gpu_count);
+  json.Field("precision", hardware::PrecisionName(job.precision));
+  json.FieldOrNull("framework", job.framework);
+  WritePlan(job.plan, &json);
+
+  json.Field("total_seconds", prediction.total_seconds);
+  json.Field("interval_low_seconds", prediction.interval_low_seconds);
+  json.Field("interval_high_seconds", prediction.interval_high_seconds);
+  json.Field("tokens_per_second", prediction.tokens_per_second);
+  json.Field("tokens_per_second_per_gpu", prediction.tokens_per_second_per_gpu);
+  json.Field("model_flops_utilization", prediction.model_flops_utilization);
+  json.Field("time_to_first_token_seconds", prediction.time_to_first_token_seconds);
+  json.Field("inter_token_latency_seconds", prediction.inter_token_latency_seconds);
+  json.Field("kv_cache_capacity_tokens", prediction.kv_cache_capacity_tokens);
+
+  json.Field("fits", prediction.memory.fits);
+  json.Field("memory_bytes", prediction.memory.total_bytes);
+  json.Field("memory_capacity_bytes", prediction.memory.capacity_bytes);
+  json.Field("shortfall_bytes", prediction.memory.shortfall_bytes);
+  json.Key("memory_breakdown");
+  json.BeginObject();
+  for (const MemoryPart& part : prediction.memory.breakdown) json.Field(part.name, part.bytes);
+  json.EndObject();
+  json.Key("breakdown");
+  json.BeginObject();
+  for (const TimePart& part : prediction.breakdown) json.Field(part.name, part.seconds);
+  json.EndObject();
+  json.Field("binding", prediction.binding);
+
+  json.Field("parameter_set", prediction.parameter_set);
+  json.Field("extrapolated", prediction.extrapolated);
+  json.Field("warnings", prediction.warnings);
+  json.EndObject();
+  return json.Finish();
+}
+
+std::string PredictionText(const Job& job, const Prediction& prediction) {
+  std::string text = absl::StrCat(QuestionText(job), "\n", AnswerText(job, prediction));
+
+  Table time({{"where the time goes"}, {"time", Align::kRight}, {"share", Align::kRight}});
+  for (const TimePart& part : prediction.breakdown) {
+    time.AddRow(
+        {part.name, FormatSeconds(part.seconds),
+         FormatShare(prediction.total_seconds > 0 ? part.seconds / prediction.total_seconds : 0)});
+  }
+  absl::StrAppend(&text, "\n", time.ToText());
+
+  Table memory({{"memory per GPU"}, {"size", Align::kRight}, {"share", Align::kRight}});
+  const double capacity_bytes =
+      static_cast<double>(std::max<int64_t>(prediction.memory.capacity_bytes, 1));
+  for (const MemoryPart& part : prediction.memory.breakdown) {
+    memory.AddRow({part.name, FormatBytes(part.bytes),
+                   FormatShare(static_cast<double>(part.bytes) / capacity_bytes)});
+  }
+  absl::StrAppend(&text, "\n", memory.ToText());
+
+  if (!prediction.warnings.empty()) absl::StrAppend(&text, "\nwarnings\n");
+  for (const std::string& warning : prediction.warnings) {
+    absl::StrAppend(&text, "  ", Printable(warning), "\n");
+  }
+  return text;
+}
+
+std::string ShortfallMessage(const Prediction& prediction) {
+  const MemoryPart* largest = nullptr;
+  for (const MemoryPart& part : prediction.memory.breakdown) {
+    if (largest == nullptr || part.bytes > largest->bytes) largest = &part;
+  }
+  return absl::StrCat("the job does not fit: it needs ", prediction.memory.total_bytes,
+                      " bytes per GPU of ", prediction.memory.capacity_bytes, ", a shortfall of ",
+                      prediction.memory.shortfall_bytes, " bytes (",
+                      FormatBytes(prediction.memory.shortfall_bytes), ")",
+                      largest == nullptr ? ""
+                                         : absl::StrCat("; the largest part is ", largest->name,
+                                                        " with ", FormatBytes(largest->bytes)));
+}
+
+}  // namespace sextant::cli
