@@ -54,10 +54,9 @@ TEST(JsonWriter, WhatJsonCannotSayIsNull) {
 TEST(JsonWriter, AnyBytesGiveValidJson) {
   std::string every_byte;
   for (int byte = 0; byte < 256; ++byte) every_byte += static_cast<char>(byte);
-  EXPECT_NO_THROW(static_cast<void>(nlohmann::json::parse(Written(every_byte))));
+  EXPECT_TRUE(nlohmann::json::accept(Written(every_byte)));
   // A surrogate, an overlong slash and a cut sequence are not UTF-8; the euro sign is.
-  EXPECT_NO_THROW(static_cast<void>(
-      nlohmann::json::parse(Written(std::string("\xED\xA0\x80 \xC0\xAF \xE2\x82")))));
+  EXPECT_TRUE(nlohmann::json::accept(Written(std::string("\xED\xA0\x80 \xC0\xAF \xE2\x82"))));
   EXPECT_EQ(Written(std::string("\xE2\x82\xAC \"q\"\n")), "\"\xE2\x82\xAC \\\"q\\\"\\n\"\n");
 }
 
