@@ -24,6 +24,11 @@ struct PrefillParameters {
   static PrefillParameters FromArray(const T* v) {
     return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
   }
+  template <typename U>
+  PrefillParameters<U> As() const {
+    return {U(peak_efficiency),   U(half_head_size), U(tile_fixed_seconds), U(key_tile_seconds),
+            U(wave_quantisation), U(hbm_efficiency), U(fixed_seconds)};
+  }
 };
 
 inline constexpr std::array<parameters::ParameterDescriptor, 7> kPrefillDescriptors = {{
@@ -131,7 +136,7 @@ Cost<T> PrefillCost(const AttentionShape& shape, Precision precision,
   const double tile_flops = cost.flop_count / tiles;
   const double head = static_cast<double>(shape.head_size);
   const T efficiency =
-      p.peak_efficiency * (head / 128) * (128 + p.half_head_size) / (head + p.half_head_size);
+      p.peak_efficiency * (head / 128.0) * (128.0 + p.half_head_size) / (head + p.half_head_size);
   const double key_tiles = AttendedPairs(shape) / static_cast<double>(shape.query_tokens) / 128;
   const T compute = load * (tile_flops * sm / (rate * efficiency) + p.tile_fixed_seconds +
                             key_tiles * p.key_tile_seconds);
