@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/runtime/server.h"
+
+#include <csignal>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "grpcpp/ext/proto_server_reflection_plugin.h"
+#include "grpcpp/health_check_service_interface.h"
+#include "grpcpp/resource_quota.h"
+#include "grpcpp/server.h"
+#include "grpcpp/server_builder.h"
+#include "services/runtime/channel.h"
+#include "services/runtime/log.h"
+#include "services/runtime/metrics.h"
+#include "services/runtime/rpc_metrics.h"
+
+namespace sextant::runtime {
+namespace {
+
+// Each call in progress holds a thread; calls beyond are answered RESOURCE_EXHAUSTED.
+constexpr int kMaxThreads = 256;
+
+}  // namespace
+
+Server::Server(ServerOptions options, Metrics& metrics)
+    : options_(std::move(options)), metrics_(metrics) {}
+
+absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
+                                                      const std::vector<ServedService>& services,
+                                                      Metrics& metrics) {
+  std::unique_ptr<Server> server(new Server(options, metrics));
+  grpc::EnableDefaultHealthCheckService(true);
+  if (options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &server->port_);
+  builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
+  // Two servers on one port would each get some of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  grpc::ResourceQuota quota(options.service_name);
+  quota.SetMaxThreads(kMaxThreads);
+  builder.SetResourceQuota(quota);
+  for (const ServedService& served : services) builder.RegisterService(served.service);
+  AddRpcMetrics(builder, metrics);
+  server->server_ = builder.BuildAndStart();
+  if (server->server_ == nullptr || server->port_ == 0) {
+    return absl::UnavailableError(
+        absl::StrCat("listen is \"", options.listen,
+                     "\" but cannot be bound; use a free host:port, or port 0 for any"));
+  }
+  if (!options.metrics_listen.empty()) {
+    auto metrics_port = metrics.Expose(options.metrics_listen);
+    if (!metrics_port.ok()) return metrics_port.status();
+    server->metrics_port_ = *metrics_port;
+  }
+  grpc::HealthCheckServiceInterface* health = server->server_->GetHealthCheckService();
+  if (health == nullptr) return absl::InternalError("the health service is missing");
+  for (const ServedService& served : services) health->SetServingStatus(served.full_name, true);
+  health->SetServingStatus("", true);
+  Log(Severity::kInfo, "listening",
+      {{"listen", options.listen},
+       {"grpc_port", absl::StrCat(server->port_)},
+       {"metrics_port", absl::StrCat(server->metrics_port_)}});
+  return server;
+}
+
+Server::~Server() { Shutdown(); }
+
+std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
+  return server_->InProcessChannel(ClientArguments());
+}
+
+void Server::Shutdown() {
+  if (server_ == nullptr) return;
+  if (auto* health = server_->GetHealthCheckService(); health != nullptr) health->Shutdown();
+  server_->Shutdown(std::chrono::system_clock::now() + options_.drain);
+  server_->Wait();
+  server_ = nullptr;
+  metrics_.Close();
+  Log(Severity::kInfo, "stopped");
+}
+
+namespace {
+
+sigset_t ShutdownSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  return signals;
+}
+
+}  // namespace
+
+void BlockShutdownSignals() {
+  const sigset_t signals = ShutdownSignals();
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+int WaitForShutdownSignal() {
+  const sigset_t signals = ShutdownSignals();
+  int received = 0;
+  while (sigwait(&signals, &received) != 0) {
+  }
+  return received;
+}
+
+int ServeUntilSignal(Server& server) {
+  const int received = WaitForShutdownSignal();
+  Log(Severity::kInfo, "shutting down", {{"signal", absl::StrCat(received)}});
+  server.Shutdown();
+  return 0;
+}
+
+}  // namespace sextant::runtime

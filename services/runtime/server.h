@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_SERVICES_RUNTIME_SERVER_H_
+#define SEXTANT_SERVICES_RUNTIME_SERVER_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace grpc {
+class Channel;
+class Server;
+class Service;
+}  // namespace grpc
+
+namespace sextant::runtime {
+
+class Metrics;
+
+// What every server of the suite can be told.
+struct ServerOptions {
+  std::string service_name = "sextant";        // in log lines: "operator_cost", ...
+  std::string listen = "127.0.0.1:50051";      // gRPC; port 0: any free one
+  std::string metrics_listen = "127.0.0.1:0";  // /metrics; empty: none
+  bool reflection = true;
+  std::chrono::milliseconds drain{5000};  // how long calls in progress may finish on shutdown
+};
+
+// A gRPC service, and the full name under which health checks ask for it.
+struct ServedService {
+  grpc::Service* service = nullptr;
+  std::string full_name;  // "sextant.operator_cost.v1.OperatorCostService"
+};
+
+// A running server: its services, health v1, reflection, metrics. Every full name and "" are
+// SERVING from the start until Shutdown. Thread-safe.
+class Server {
+ public:
+  // Binds and starts. `services` and `metrics` must outlive the server. UNAVAILABLE where an
+  // address cannot be bound.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
+                                                       const std::vector<ServedService>& services,
+                                                       Metrics& metrics);
+  ~Server();
+  Server(const Server&) = delete;
+  Server& operator=(const Server&) = delete;
+
+  int port() const { return port_; }
+  int metrics_port() const { return metrics_port_; }  // 0: no metrics endpoint
+  // A channel into this server without a socket.
+  std::shared_ptr<grpc::Channel> InProcessChannel();
+
+  // Health turns NOT_SERVING, new calls are refused, calls in progress get the drain time, then are
+  // cancelled. Idempotent. Never call it from a signal handler: it takes locks.
+  void Shutdown();
+
+ private:
+  Server(ServerOptions options, Metrics& metrics);
+
+  ServerOptions options_;
+  Metrics& metrics_;
+  int port_ = 0;
+  int metrics_port_ = 0;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+// Blocks SIGTERM and SIGINT in this thread and all that it starts, so that WaitForShutdownSignal
+// gets them. Call first thing in main, before any other thread exists.
+void BlockShutdownSignals();
+// Returns the signal number once SIGTERM or SIGINT arrives.
+int WaitForShutdownSignal();
+// The rest of a server's main: waits for a signal, then shuts down. Returns the exit code, 0.
+int ServeUntilSignal(Server& server);
+
+}  // namespace sextant::runtime
+
+#endif  // SEXTANT_SERVICES_RUNTIME_SERVER_H_
