@@ -111,14 +111,38 @@ class Fitter {
 
   struct Outcome {
     std::vector<parameters::ParameterValue> values;  // of the free parameters, in order
+    double cost = 0;
   };
 
+  // A branch of a minimum or maximum that never binds has no derivative: the fit is tried from
+  // the start given, and from one where the fastest rows are the low-latency protocol's or the
+  // host's. The lowest cost wins, the first of equals.
   Outcome Fit(std::vector<WeightedRow>& rows, const std::vector<size_t>& free) const {
+    std::vector<double> start(free.size());
+    for (size_t i = 0; i < free.size(); ++i) start[i] = rows.front().fixed[free[i]];
+    Outcome best = FitFrom(rows, free, start);
+    double fastest = rows.front().row->measured_seconds;
+    for (const WeightedRow& row : rows) fastest = std::min(fastest, row.row->measured_seconds);
+    for (const absl::string_view branch : {"fast_base_seconds", "host_seconds"}) {
+      for (size_t i = 0; i < free.size(); ++i) {
+        if (free[i] >= kFabric || descriptors_[free[i]].name != branch) continue;
+        std::vector<double> other = start;
+        other[i] = 0.9 * fastest;
+        const Outcome outcome = FitFrom(rows, free, other);
+        if (outcome.cost < best.cost) best = outcome;
+      }
+    }
+    return best;
+  }
+
+ private:
+  Outcome FitFrom(std::vector<WeightedRow>& rows, const std::vector<size_t>& free,
+                  const std::vector<double>& starts) const {
     std::vector<double> scale(free.size());
     std::vector<double> x(free.size());
     for (size_t i = 0; i < free.size(); ++i) {
       const ParameterDescriptor& d = descriptors_[free[i]];
-      const double start = rows.front().fixed[free[i]];
+      const double start = starts[i];
       scale[i] = std::max(std::abs(start), std::max(std::abs(d.initial), 0.01 * d.upper));
       x[i] = start / scale[i];
     }
@@ -153,6 +177,7 @@ class Fitter {
     ceres::Solver::Summary summary;
     ceres::Solve(solver, &problem, &summary);
     Outcome outcome;
+    outcome.cost = summary.final_cost;
     const std::vector<double> errors = StandardErrors(problem, x.size());
     for (size_t i = 0; i < free.size(); ++i) {
       const ParameterDescriptor& d = descriptors_[free[i]];
@@ -165,7 +190,6 @@ class Fitter {
     return outcome;
   }
 
- private:
   // Square roots of the diagonal of s^2 (J'J)^-1, priors included.
   static std::vector<double> StandardErrors(ceres::Problem& problem, size_t count) {
     std::vector<double> residuals;
@@ -252,8 +276,8 @@ class AcceleratorFitter {
       }
     }
     for (const auto& [block, rows] : inside) FitShared(block, rows);
-    if (!across.empty()) FitNetwork(across);
     for (const auto& [block, rows] : inside) FitProfiles(block, rows);
+    if (!across.empty()) FitNetwork(across);
     if (unstated_ > 0) {
       fit_.notes.push_back(absl::StrCat(name_, ": ", unstated_,
                                         " rows between nodes of an unstated fabric left out"));
@@ -278,7 +302,7 @@ class AcceleratorFitter {
   }
 
   // Rows with their weights: suites balanced, mean one.
-  std::vector<WeightedRow> Weighted(const RowList& rows) const {
+  std::vector<WeightedRow> Weighted(const RowList& rows, bool profiles = false) const {
     std::map<absl::string_view, double> suites;
     for (const CollectiveFitRow* row : rows) suites[row->suite] += 1;
     std::vector<WeightedRow> weighted;
@@ -287,7 +311,7 @@ class AcceleratorFitter {
       WeightedRow& w = weighted.emplace_back();
       w.row = row;
       w.block = BlockOf(*row);
-      w.fixed = Current(*row, w.block, "");
+      w.fixed = Current(*row, w.block, profiles ? row->profile : "");
       w.weight = row->weight / std::sqrt(suites[row->suite]);
       sum += w.weight;
     }
@@ -352,8 +376,8 @@ class AcceleratorFitter {
   void FitNetwork(const RowList& rows) {
     std::vector<size_t> free;
     for (size_t i = kFabric + kInNetwork; i < kAll; ++i) free.push_back(i);
-    std::vector<WeightedRow> weighted = Weighted(rows);
-    const Block& block = weighted.front().block;
+    std::vector<WeightedRow> weighted = Weighted(rows, /*profiles=*/true);
+    const Block block = weighted.front().block;
     Store(block, free, Fitter(options_, DescriptorsOf(block)).Fit(weighted, free), result_.shared);
     AddDomain(collectives::kNetworkBlock, rows);
     fit_.used_rows += static_cast<int>(rows.size());

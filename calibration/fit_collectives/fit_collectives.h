@@ -52,8 +52,8 @@ struct CollectiveFit {
 // measured) under a robust loss, inside the descriptors' bounds:
 //   1. per fabric and family, shared values on the rows of the library itself (on all rows, where
 //      it has none), in-network reduction together with all-reduce;
-//   2. the network block on rows that span nodes of a stated fabric, the first kept fixed;
-//   3. per further profile the fixed and low-latency costs, kept where they lower the error.
+//   2. per further profile the fixed and low-latency costs, kept where they lower the error;
+//   3. the network block on rows that span nodes of a stated fabric, the first two kept fixed.
 // Suites are balanced within a block: weights grow with the square root of a suite's rows.
 // INVALID_ARGUMENT for rows that are not valid ("rows[i].") or not positive. Deterministic.
 absl::StatusOr<CollectiveFit> FitCollectives(absl::Span<const CollectiveFitRow> rows,

@@ -20,6 +20,16 @@ constexpr std::array<absl::string_view, 6> kKindNames = {
 constexpr double kMaxBytes = 1e18;
 constexpr int64_t kMaxRanks = int64_t{1} << 24;
 
+// True where parameters that the answer rests on were fitted elsewhere, or facts are a guess.
+bool IsExtrapolated(const Collective& c, const hardware::Cluster& cluster,
+                    const CollectiveParameters<double>& p) {
+  if (c.group_size <= 1) return false;
+  const size_t carrier = static_cast<size_t>(CarrierOf(cluster, c.ranks_per_node));
+  const size_t family = static_cast<size_t>(FamilyOf(c.kind));
+  const bool inside = c.ranks_per_node > 1 && p.fabric_transferred[carrier][family];
+  return inside || (c.SpansNodes() && (p.network_transferred || !cluster.network_stated));
+}
+
 }  // namespace
 
 absl::string_view CollectiveKindName(CollectiveKind kind) {
@@ -77,8 +87,7 @@ CollectiveEstimate EstimateCollective(const Collective& collective,
   return {.seconds = time.seconds,
           .latency_seconds = time.latency_seconds,
           .network_bound = time.network_bound,
-          .extrapolated =
-              parameters.transferred || (collective.SpansNodes() && !cluster.network_stated)};
+          .extrapolated = IsExtrapolated(collective, cluster, parameters)};
 }
 
 absl::StatusOr<std::vector<CollectiveEstimate>> EstimateCollectives(

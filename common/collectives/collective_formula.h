@@ -155,15 +155,11 @@ inline double NetworkBandwidth(const Collective& c, const hardware::Cluster& clu
 template <typename T>
 T NetworkSeconds(const Crossing& crossing, double bandwidth, double latency_seconds,
                  const NetworkParameters<T>& p) {
-  using std::min;
-  const double wire_seconds = crossing.bytes / bandwidth;
-  const double trips_seconds = crossing.steps * crossing.trips * latency_seconds;
-  const T transfer = wire_seconds / p.efficiency;
-  const T bulk = trips_seconds + p.base_seconds + p.step_seconds * (crossing.steps - 1) + transfer +
-                 PipelineSeconds(transfer, p.chunk_seconds);
-  const T fast = trips_seconds + p.fast_base_seconds + p.fast_step_seconds * (crossing.steps - 1) +
-                 wire_seconds / p.fast_efficiency;
-  return min(bulk, fast);
+  const T transfer = crossing.bytes / bandwidth / p.efficiency;
+  const T share = crossing.trips > 1 ? T(1.0) : p.one_way_chunk_share;
+  const T chunk = share * (p.chunk_seconds + p.chunk_trips * latency_seconds);
+  return p.base_seconds + p.step_trips * (crossing.steps * crossing.trips * latency_seconds) +
+         transfer + PipelineSeconds(transfer, chunk);
 }
 
 // Seconds of a valid collective. A group of one rank takes none.

@@ -3,8 +3,10 @@
 
 #include <array>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 
 namespace sextant::collectives {
@@ -55,16 +57,14 @@ constexpr std::array<ParameterDescriptor, InNetworkParameters<double>::kCount> k
 }};
 
 constexpr std::array<ParameterDescriptor, NetworkParameters<double>::kCount> kNetwork = {{
-    {"efficiency", 0.88, 0.02, 1.0,
+    {"efficiency", 0.9, 0.02, 1.0,
      "Share of the network bandwidth that long messages reach, headers included."},
-    {"base_seconds", 50e-6, 0.0, 1e-2, "Fixed time of crossing nodes, seconds."},
-    {"step_seconds", 8e-6, 0.0, 1e-3, "Further time per step between nodes beyond one, seconds."},
-    {"chunk_seconds", 10e-6, 0.0, 1e-2, "Overhead per pipelined chunk, seconds."},
-    {"fast_base_seconds", 20e-6, 0.0, 1e-2, "Fixed time of the low-latency protocol, seconds."},
-    {"fast_step_seconds", 6e-6, 0.0, 1e-3,
-     "Further time of the low-latency protocol per step beyond one, seconds."},
-    {"fast_efficiency", 0.05, 0.001, 1.0,
-     "Share of the network bandwidth that the low-latency protocol reaches."},
+    {"base_seconds", 5e-6, 0.0, 1e-2, "Fixed time of crossing nodes, seconds."},
+    {"step_trips", 1.7, 0.0, 30.0, "Network latencies that each one-way trip of a step costs."},
+    {"chunk_seconds", 3e-6, 0.0, 1e-2, "Overhead per pipelined chunk, seconds."},
+    {"chunk_trips", 10.0, 0.0, 200.0, "Network latencies that each pipelined chunk costs."},
+    {"one_way_chunk_share", 0.05, 0.0, 1.0,
+     "Share of an all-reduce's cost per chunk that kinds without a way back pay."},
     {"serial_share", 0.1, 0.0, 1.0,
      "Share of the shorter of the two phases, inside and between nodes, that is not hidden."},
 }};
@@ -75,6 +75,16 @@ constexpr std::array<std::array<absl::string_view, kFamilyCount>, kCarrierCount>
     {"collective.pcie.all_reduce", "collective.pcie.gather", "collective.pcie.all_to_all",
      "collective.pcie.send_receive"},
 }};
+
+// True where the accelerator's shared values hold one of the block.
+bool HasBlock(const parameters::ParameterSet& set, absl::string_view accelerator,
+              absl::string_view block) {
+  const auto found = set.accelerators().find(accelerator);
+  if (found == set.accelerators().end()) return false;
+  const std::string prefix = absl::StrCat(block, ".");
+  const auto first = found->second.shared.lower_bound(prefix);
+  return first != found->second.shared.end() && absl::StartsWith(first->first, prefix);
+}
 
 }  // namespace
 
@@ -97,23 +107,30 @@ const std::array<ParameterDescriptor, NetworkParameters<double>::kCount>& Networ
 CollectiveParameters<double> ResolveCollectiveParameters(const parameters::ParameterSet& set,
                                                          const hardware::Cluster& cluster,
                                                          absl::string_view profile) {
-  const parameters::ParameterSource source =
-      parameters::ResolveSource(set, cluster.accelerator.name, cluster.accelerator.parameter_donor);
+  const std::string& own = cluster.accelerator.name;
+  const std::string& donor = cluster.accelerator.parameter_donor;
+  // Values of one block, and whether they are not the accelerator's own.
   const auto block = [&](absl::string_view name, const auto& descriptors) {
-    return parameters::BlockValues(set, source, profile, name, descriptors.data(),
-                                   static_cast<int>(descriptors.size()));
+    const bool transferred = !HasBlock(set, own, name);
+    const bool donated = transferred && HasBlock(set, donor, name);
+    return std::pair(
+        parameters::BlockValues(set, {donated ? donor : own, transferred}, profile, name,
+                                descriptors.data(), static_cast<int>(descriptors.size())),
+        transferred);
   };
   CollectiveParameters<double> resolved;
   for (size_t c = 0; c < kCarrierCount; ++c) {
     for (size_t f = 0; f < kFamilyCount; ++f) {
-      resolved.fabric[c][f] =
-          FabricParameters<double>::FromArray(block(kBlocks[c][f], kFabric[c][f]).data());
+      const auto [values, transferred] = block(kBlocks[c][f], kFabric[c][f]);
+      resolved.fabric[c][f] = FabricParameters<double>::FromArray(values.data());
+      resolved.fabric_transferred[c][f] = transferred;
     }
   }
   resolved.in_network =
-      InNetworkParameters<double>::FromArray(block(kInNetworkBlock, kInNetwork).data());
-  resolved.network = NetworkParameters<double>::FromArray(block(kNetworkBlock, kNetwork).data());
-  resolved.transferred = source.transferred;
+      InNetworkParameters<double>::FromArray(block(kInNetworkBlock, kInNetwork).first.data());
+  const auto [network, network_transferred] = block(kNetworkBlock, kNetwork);
+  resolved.network = NetworkParameters<double>::FromArray(network.data());
+  resolved.network_transferred = network_transferred;
   return resolved;
 }
 

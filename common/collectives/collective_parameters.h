@@ -45,21 +45,22 @@ struct InNetworkParameters {
   static InNetworkParameters FromArray(const T* v) { return {v[0], v[1], v[2]}; }
 };
 
-// The part of a collective that crosses nodes. Block "collective.network".
+// The part of a collective that crosses nodes. Latencies count in trips of the cluster's own
+// network latency, so that fabrics of different latency share parameters. Block
+// "collective.network".
 template <typename T>
 struct NetworkParameters {
   T efficiency;
   T base_seconds;
-  T step_seconds;
+  T step_trips;
   T chunk_seconds;
-  T fast_base_seconds;
-  T fast_step_seconds;
-  T fast_efficiency;
+  T chunk_trips;
+  T one_way_chunk_share;
   T serial_share;
 
-  static constexpr size_t kCount = 8;
+  static constexpr size_t kCount = 7;
   static NetworkParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
   }
 };
 
@@ -80,8 +81,9 @@ struct CollectiveParameters {
   std::array<std::array<FabricParameters<T>, kFamilyCount>, kCarrierCount> fabric;
   InNetworkParameters<T> in_network;
   NetworkParameters<T> network;
-  // The parameters are another accelerator's or initial values: answers are extrapolated.
-  bool transferred = false;
+  // Which parameters are another accelerator's or initial values: such answers are extrapolated.
+  std::array<std::array<bool, kFamilyCount>, kCarrierCount> fabric_transferred{};
+  bool network_transferred = false;
 
   const FabricParameters<T>& Fabric(Carrier carrier, Family family) const {
     return fabric[static_cast<size_t>(carrier)][static_cast<size_t>(family)];
@@ -97,7 +99,8 @@ InNetworkDescriptors();
 const std::array<parameters::ParameterDescriptor, NetworkParameters<double>::kCount>&
 NetworkDescriptors();
 
-// Parameters of the cluster's accelerator (or its donor, or initial values) under `profile`.
+// Parameters of the cluster's accelerator under `profile`; block by block its donor's where it has
+// none, else initial values.
 CollectiveParameters<double> ResolveCollectiveParameters(const parameters::ParameterSet& set,
                                                          const hardware::Cluster& cluster,
                                                          absl::string_view profile);

@@ -24,6 +24,10 @@ parameters::ParameterSet TestSet() {
   return parameters::ParameterSet({.name = "test"}, {{"fitted", fitted}});
 }
 
+bool Transferred(const CollectiveParameters<double>& p, Family family) {
+  return p.fabric_transferred[static_cast<size_t>(Carrier::kNvLink)][static_cast<size_t>(family)];
+}
+
 double Efficiency(const CollectiveParameters<double>& p) {
   return p.Fabric(Carrier::kNvLink, Family::kAllReduce).efficiency;
 }
@@ -47,18 +51,30 @@ TEST(ResolveCollectiveParameters, AProfileOverridesWhatItNames) {
   const auto engine = ResolveCollectiveParameters(set, ClusterOf("fitted"), "engine");
   EXPECT_DOUBLE_EQ(Efficiency(engine), 0.7);
   EXPECT_DOUBLE_EQ(engine.network.efficiency, 0.6);
-  EXPECT_FALSE(engine.transferred);
+  EXPECT_FALSE(engine.network_transferred);
+  EXPECT_FALSE(Transferred(engine, Family::kAllReduce));
+  EXPECT_TRUE(Transferred(engine, Family::kGather));  // no row of it was fitted
 }
 
 TEST(ResolveCollectiveParameters, WhatWasNotFittedComesFromTheDonorOrTheDescriptors) {
   const parameters::ParameterSet set = TestSet();
   const auto donated = ResolveCollectiveParameters(set, ClusterOf("new", "fitted"), "");
   EXPECT_DOUBLE_EQ(Efficiency(donated), 0.5);
-  EXPECT_TRUE(donated.transferred);
+  EXPECT_TRUE(Transferred(donated, Family::kAllReduce));
+  // A block of its own does not hide the donor's others.
+  parameters::AcceleratorParameters own;
+  own.shared["collective.network.efficiency"] = {0.4, {}};
+  auto both = set.accelerators();
+  both["new"] = own;
+  const auto mixed = ResolveCollectiveParameters(parameters::ParameterSet({}, both),
+                                                 ClusterOf("new", "fitted"), "");
+  EXPECT_DOUBLE_EQ(Efficiency(mixed), 0.5);
+  EXPECT_DOUBLE_EQ(mixed.network.efficiency, 0.4);
+  EXPECT_FALSE(mixed.network_transferred);
   const auto initial = ResolveCollectiveParameters(set, ClusterOf("new"), "");
   EXPECT_DOUBLE_EQ(Efficiency(initial),
                    FabricDescriptors(Carrier::kNvLink, Family::kAllReduce)[0].initial);
-  EXPECT_TRUE(initial.transferred);
+  EXPECT_TRUE(Transferred(initial, Family::kAllReduce));
 }
 
 }  // namespace

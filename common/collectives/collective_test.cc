@@ -41,7 +41,7 @@ CollectiveParameters<double> Ideal() {
     }
   }
   p.in_network = {.efficiency = 1};
-  p.network = {.efficiency = 1, .fast_base_seconds = 1e-3, .fast_efficiency = 1};
+  p.network = {.efficiency = 1};
   return p;
 }
 
