@@ -151,6 +151,13 @@ absl::Status Check(const BlockFitProblem& problem) {
     violations.Add("start", absl::StrCat("has ", problem.start.size(), " values but must have ", n,
                                          " or none"));
   }
+  for (size_t i = 0; i < problem.other_starts.size(); ++i) {
+    if (problem.other_starts[i].size() != n) {
+      violations.Add(
+          absl::StrCat("other_starts[", i, "]"),
+          absl::StrCat("has ", problem.other_starts[i].size(), " values but must have ", n));
+    }
+  }
   if (!problem.constant.empty() && problem.constant.size() != n) {
     violations.Add("constant", absl::StrCat("has ", problem.constant.size(),
                                             " values but must have ", n, " or none"));
@@ -188,12 +195,7 @@ class Fit {
       const double start = problem.start.empty() ? d.initial : problem.start[i];
       start_.push_back(std::clamp(start, d.lower, d.upper) / layout_.scale(i));
     }
-    shared_ = start_;
-    if (!layout_.grouped().empty()) {
-      std::vector<double> own;
-      for (const size_t i : layout_.grouped()) own.push_back(start_[i]);
-      groups_.assign(static_cast<size_t>(problem.group_count), own);
-    }
+    MoveTo(start_);
     double sum = 0;
     for (const FitRow& row : problem.rows) sum += row.weight;
     mean_weight_ = problem.rows.empty() ? 1 : sum / static_cast<double>(problem.rows.size());
@@ -202,7 +204,7 @@ class Fit {
   BlockFitResult Run() {
     BlockFitResult result;
     result.start_mape_percent = MapePercent();
-    if (!problem_.rows.empty()) result.converged = Solve();
+    if (!problem_.rows.empty()) SolveFromEveryStart(result.converged);
     result.mape_percent = MapePercent();
     result.scatter = Scatter();
     Fill(result);
@@ -222,7 +224,41 @@ class Fit {
   }
   double PriorStrength(double rows) const { return std::sqrt(rows) * kPriorScatter; }
 
-  bool Solve() {
+  void MoveTo(const std::vector<double>& start) {
+    shared_ = start;
+    if (layout_.grouped().empty()) return;
+    std::vector<double> own;
+    for (const size_t i : layout_.grouped()) own.push_back(start[i]);
+    groups_.assign(static_cast<size_t>(problem_.group_count), own);
+  }
+
+  void SolveFromEveryStart(bool& converged) {
+    double best_cost = Solve(converged);
+    for (const std::vector<double>& other : problem_.other_starts) {
+      const std::vector<double> best_shared = shared_;
+      const std::vector<std::vector<double>> best_groups = groups_;
+      std::vector<double> scaled;
+      for (size_t i = 0; i < layout_.size(); ++i) {
+        const ParameterDescriptor& d = problem_.descriptors[i];
+        const bool held = !problem_.constant.empty() && problem_.constant[i];
+        scaled.push_back(held ? start_[i]
+                              : std::clamp(other[i], d.lower, d.upper) / layout_.scale(i));
+      }
+      MoveTo(scaled);
+      bool other_converged = false;
+      const double cost = Solve(other_converged);
+      if (cost < best_cost) {
+        best_cost = cost;
+        converged = other_converged;
+      } else {
+        shared_ = best_shared;
+        groups_ = best_groups;
+      }
+    }
+  }
+
+  // Final cost of the search from where the parameters stand.
+  double Solve(bool& converged) {
     ceres::Problem::Options own;
     own.loss_function_ownership = ceres::DO_NOT_TAKE_OWNERSHIP;
     std::vector<std::unique_ptr<ceres::LossFunction>> losses;
@@ -264,7 +300,8 @@ class Fit {
     solver_options.num_threads = 1;  // same rows, same bits
     ceres::Solver::Summary summary;
     ceres::Solve(solver_options, &solver_problem, &summary);
-    return summary.termination_type == ceres::CONVERGENCE;
+    converged = summary.termination_type == ceres::CONVERGENCE;
+    return summary.final_cost;
   }
 
   void SetBounds(ceres::Problem& solver_problem) {

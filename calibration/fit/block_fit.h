@@ -55,6 +55,9 @@ struct BlockFitProblem {
   std::vector<parameters::ParameterDescriptor> descriptors;
   std::vector<double> start;   // empty: the descriptors' initial values
   std::vector<bool> constant;  // empty: none is held at its start
+  // Further points to search from, in full; the best solution wins. For formulas with a maximum,
+  // one side of which has no gradient at the start. The prior stays at `start`.
+  std::vector<std::vector<double>> other_starts;
   std::vector<FitRow> rows;
   // Indices of parameters that each group (a software profile) has for itself, drawn weakly
   // towards the shared value.

@@ -2,6 +2,7 @@
 #include "calibration/fit/operator_fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <utility>
@@ -23,6 +24,18 @@ constexpr int kJetSize = 10;
 constexpr int kLeastRowsOfProfile = 30;
 // A measurement this far below the roofline is wrong or of another card.
 constexpr double kRooflineTolerance = 0.95;
+
+// Searched from as well, see BlockFitProblem::other_starts: a decode kernel that walks the whole
+// cache in one block, as some latent attention kernels do.
+struct OtherStart {
+  Block block;
+  absl::string_view name;
+  double value;
+};
+constexpr std::array<OtherStart, 2> kOtherStarts = {{
+    {Block::kLatentDecode, "key_seconds", 100e-9},
+    {Block::kLatentDecode, "split_share", 0.02},
+}};
 
 struct RowFormula {
   const OperatorFitRow* row;
@@ -72,6 +85,16 @@ BlockFitProblem MakeProblem(Block block, const std::vector<const OperatorFitRow*
   const auto descriptors = operator_cost::BlockDescriptors(block);
   problem.descriptors.assign(descriptors.begin(), descriptors.end());
   problem.start = std::move(start);
+  std::vector<double> other = problem.start;
+  bool differs = false;
+  for (const OtherStart& point : kOtherStarts) {
+    for (size_t i = 0; i < descriptors.size(); ++i) {
+      if (point.block != block || descriptors[i].name != point.name) continue;
+      other[i] = point.value;
+      differs = true;
+    }
+  }
+  if (differs) problem.other_starts.push_back(std::move(other));
   if (!profiles.empty()) {
     for (const absl::string_view name : operator_cost::BlockProfileParameters(block)) {
       for (size_t i = 0; i < descriptors.size(); ++i) {

@@ -14,31 +14,36 @@ namespace sextant::operator_cost {
 template <typename T>
 struct PrefillParameters {
   T peak_efficiency;
-  T half_head_size;
-  T tile_fixed_seconds;
   T key_tile_seconds;
-  T wave_quantisation;
+  T tile_fixed_seconds;
+  T tail;
   T hbm_efficiency;
+  T overlap;
+  T packed_share;
   T fixed_seconds;
 
   static PrefillParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
   }
   template <typename U>
   PrefillParameters<U> As() const {
-    return {U(peak_efficiency),   U(half_head_size), U(tile_fixed_seconds), U(key_tile_seconds),
-            U(wave_quantisation), U(hbm_efficiency), U(fixed_seconds)};
+    return {U(peak_efficiency), U(key_tile_seconds), U(tile_fixed_seconds), U(tail),
+            U(hbm_efficiency),  U(overlap),          U(packed_share),       U(fixed_seconds)};
   }
 };
 
-inline constexpr std::array<parameters::ParameterDescriptor, 7> kPrefillDescriptors = {{
-    {"peak_efficiency", 0.65, 0.05, 1.0,
-     "share of the matrix rate on long sequences, head size 128"},
-    {"half_head_size", 20, 0, 300, "head size at which half of the rate is lost to softmax"},
+inline constexpr std::array<parameters::ParameterDescriptor, 8> kPrefillDescriptors = {{
+    {"peak_efficiency", 0.7, 0.05, 1.0, "share of the matrix rate inside one pair of tiles"},
+    {"key_tile_seconds", 0.2e-6, 0, 5e-6,
+     "seconds of softmax, not hidden, per pair of a query tile and a key tile of 128 x 128"},
     {"tile_fixed_seconds", 2e-6, 0, 50e-6, "seconds to start and finish one tile of queries"},
-    {"key_tile_seconds", 0.1e-6, 0, 5e-6, "seconds lost per tile of keys"},
-    {"wave_quantisation", 0.5, 0, 1, "share of a partly filled last wave that is waited for"},
-    {"hbm_efficiency", 0.8, 0.1, 1.0, "share of the HBM bandwidth"},
+    {"tail", 0.5, 0, 1.5, "share of the longest tile that is waited for after the even load"},
+    {"hbm_efficiency", 0.7, 0.05, 1.0, "share of the HBM bandwidth"},
+    {"overlap", 0.5, 0, 1,
+     "share of the shorter of compute and memory time that is hidden; cache writes and packing run "
+     "as kernels of their own"},
+    {"packed_share", 0.5, 0, 1,
+     "share of a lone query token's work that is packed with the heads that share its keys"},
     {"fixed_seconds", 5e-6, 0.3e-6, 100e-6, "device-visible seconds of launching"},
 }};
 
@@ -58,23 +63,36 @@ inline constexpr std::array<parameters::ParameterDescriptor, 2> kBackwardDescrip
     {"fixed_seconds", 10e-6, 0.3e-6, 100e-6, "device-visible seconds of launching (three kernels)"},
 }};
 
-// Attention of one new token per sequence against cached keys and values.
+// Attention of one new token per sequence against cached keys and values, split over blocks of keys
+// (FlashDecoding). Query heads that share a key head are served by one block.
 template <typename T>
 struct DecodeParameters {
   T hbm_efficiency;
+  T l2_efficiency;
   T compute_efficiency;
-  T split_half_keys;
-  T block_fixed_seconds;
+  T key_seconds;
+  T split_share;
+  T single_block_seconds;
+  T group_block_seconds;
+  T wide_group_unshared;
   T fixed_seconds;
 
-  static DecodeParameters FromArray(const T* v) { return {v[0], v[1], v[2], v[3], v[4]}; }
+  static DecodeParameters FromArray(const T* v) {
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]};
+  }
 };
 
-inline constexpr std::array<parameters::ParameterDescriptor, 5> kDecodeDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 9> kDecodeDescriptors = {{
     {"hbm_efficiency", 0.8, 0.05, 1.0, "share of the HBM bandwidth when reading a long cache"},
+    {"l2_efficiency", 0.8, 0.05, 2.0, "share of the L2 bandwidth when heads re-read a cache"},
     {"compute_efficiency", 0.3, 0.01, 1.0, "share of the matrix rate"},
-    {"split_half_keys", 100, 0, 10000, "keys of one split at which half of the rate is reached"},
-    {"block_fixed_seconds", 1e-6, 0, 50e-6, "seconds to start and finish one block"},
+    {"key_seconds", 5e-9, 0, 1e-6,
+     "seconds of one block per key of head size 128, one after another"},
+    {"split_share", 0.8, 0, 1, "share of the idle SMs that splitting the cache puts to work"},
+    {"single_block_seconds", 1e-6, 0, 20e-6, "seconds to start and finish a block of one head"},
+    {"group_block_seconds", 3e-6, 0, 50e-6, "seconds to start and finish a block of several heads"},
+    {"wide_group_unshared", 0.1, 0, 1,
+     "share of work done head by head when more than 32 query heads share a key head"},
     {"fixed_seconds", 5e-6, 0.3e-6, 100e-6, "device-visible seconds of launching"},
 }};
 
@@ -119,29 +137,41 @@ inline double LeastBytes(const AttentionShape& shape, Precision precision) {
                                                   : 2 * q * element + KeyValueBytes(shape);
 }
 
+// Tiles of 128 queries, each walking over the tiles of 128 keys that it may see. Kernel time is the
+// even load of the SMs plus what the longest tile sticks out (greedy scheduling), or that tile
+// alone. Tiles that the causal mask halves are computed whole. O(1).
 template <typename T>
 Cost<T> PrefillCost(const AttentionShape& shape, Precision precision,
                     const hardware::Accelerator& accelerator, const PrefillParameters<T>& p) {
+  constexpr double kTile = 128;
   Cost<T> cost;
   cost.flop_count = FlopCount(shape);
   cost.hbm_bytes = LeastBytes(shape, precision);
   const double rate = accelerator.MatrixRate(precision);
-  const double tile = 128;
-  const double tiles = std::ceil(static_cast<double>(shape.query_tokens) / tile) *
-                       static_cast<double>(shape.batch_size) *
-                       static_cast<double>(shape.head_count);
-  const double sm = accelerator.sm_count;
-  const double busy = tiles / sm;
-  const T load = busy <= 1 ? T(1.0) : busy + p.wave_quantisation * (std::ceil(busy) - busy);
-  const double tile_flops = cost.flop_count / tiles;
-  const double head = static_cast<double>(shape.head_size);
-  const T efficiency =
-      p.peak_efficiency * (head / 128.0) * (128.0 + p.half_head_size) / (head + p.half_head_size);
-  const double key_tiles = AttendedPairs(shape) / static_cast<double>(shape.query_tokens) / 128;
-  const T compute = load * (tile_flops * sm / (rate * efficiency) + p.tile_fixed_seconds +
-                            key_tiles * p.key_tile_seconds);
+  const double sm_count = accelerator.sm_count;
+  const double queries = static_cast<double>(shape.query_tokens);
+  const double keys = static_cast<double>(shape.key_tokens);
+  const double query_tiles = std::ceil(queries / kTile);
+  const double tiles =
+      query_tiles * static_cast<double>(shape.batch_size) * static_cast<double>(shape.head_count);
+  const double rows = std::min(kTile, 64 * std::ceil(queries / 64));
+  const double longest_keys = std::ceil(keys / kTile);
+  const double mean_keys =
+      shape.causal ? std::max(1.0, longest_keys - (query_tiles - 1) / 2) : longest_keys;
+  const double pair_flop_count = 4 * rows * kTile * static_cast<double>(shape.head_size);
+  const T pair_seconds =
+      pair_flop_count * sm_count / rate / p.peak_efficiency + p.key_tile_seconds * (rows / kTile);
+  const T longest = longest_keys * pair_seconds + p.tile_fixed_seconds;
+  T even = (tiles / sm_count) * (mean_keys * pair_seconds + p.tile_fixed_seconds);
+  if (shape.query_tokens == 1 && shape.latent_size == 0) {
+    const double unpacked_share =
+        static_cast<double>(shape.kv_head_count) / static_cast<double>(shape.head_count);
+    even *= T(1.0) - p.packed_share * (1 - unpacked_share);
+  }
+  // Kink where the grid outgrows the SMs.
+  const T compute = Max(longest, even + p.tail * longest);
   const T hbm = cost.hbm_bytes / (accelerator.hbm_bandwidth_bytes_per_second * p.hbm_efficiency);
-  cost.seconds = p.fixed_seconds + Max(compute, hbm);
+  cost.seconds = p.fixed_seconds + Overlapped(compute, hbm, p.overlap);
   cost.binding =
       ValueOf(p.fixed_seconds) > std::max(ValueOf(compute), ValueOf(hbm))
           ? Binding::kLaunch
@@ -174,21 +204,40 @@ Cost<T> DecodeCost(const AttentionShape& shape, Precision precision,
   cost.flop_count = FlopCount(shape);
   cost.hbm_bytes = LeastBytes(shape, precision);
   const double rate = accelerator.MatrixRate(precision);
-  const double kv_heads = shape.latent_size > 0 ? 1 : static_cast<double>(shape.kv_head_count);
-  const double blocks = static_cast<double>(shape.batch_size) * kv_heads;
-  const double sm = accelerator.sm_count;
-  // Split the cache until every SM has a block.
-  const double split = std::max(1.0, std::floor(2 * sm / blocks));
-  const double keys = static_cast<double>(shape.key_tokens) / split;
-  const T hbm = cost.hbm_bytes / (accelerator.hbm_bandwidth_bytes_per_second * p.hbm_efficiency) *
-                ((keys + p.split_half_keys) / keys);
+  const double sm_count = accelerator.sm_count;
+  const bool latent = shape.latent_size > 0;
+  const double heads = static_cast<double>(shape.head_count);
+  const double kv_heads = latent ? 1 : static_cast<double>(shape.kv_head_count);
+  const double batch = static_cast<double>(shape.batch_size);
+  const double keys = static_cast<double>(shape.key_tokens);
+  // Kernels for grouped queries hold up to 32 heads in one block; some fall back to a block and a
+  // read per head beyond that.
+  const double group = heads / kv_heads;
+  const bool wide = !latent && group > 32;
+  const T readers = wide ? kv_heads + p.wide_group_unshared * (heads - kv_heads) : T(kv_heads);
+  const T blocks = batch * readers;
+  const T idle_ratio = Max(T(0.0), sm_count / blocks - T(1.0));
+  const T split = T(1.0) + p.split_share * idle_ratio;
+  const T load = Max(T(1.0), blocks * split / sm_count);
+  const double width =
+      (latent ? static_cast<double>(shape.latent_size) / 4 : static_cast<double>(shape.head_size)) /
+      128;
+  const T chain = load * (keys * width) / split * p.key_seconds;
+  const T hbm = cost.hbm_bytes / (accelerator.hbm_bandwidth_bytes_per_second * p.hbm_efficiency);
+  const T l2 = KeyValueBytes(shape) * readers / kv_heads /
+               (accelerator.l2_bandwidth_bytes_per_second * p.l2_efficiency);
   const T compute = cost.flop_count / (rate * p.compute_efficiency);
-  const double waves = std::ceil(blocks * split / (2 * sm));
-  cost.seconds = p.fixed_seconds + Max(hbm, compute) + waves * p.block_fixed_seconds;
-  cost.binding =
-      ValueOf(p.fixed_seconds) > std::max(ValueOf(compute), ValueOf(hbm))
-          ? Binding::kLaunch
-          : (ValueOf(compute) > ValueOf(hbm) ? Binding::kMatrixRate : Binding::kHbmBandwidth);
+  const T block_seconds = group > 1 && !(wide && ValueOf(p.wide_group_unshared) > 0.5)
+                              ? p.group_block_seconds
+                              : p.single_block_seconds;
+  const T memory = Max(hbm, l2);
+  const T math = Max(compute, chain);
+  cost.seconds = p.fixed_seconds + Max(memory, math) + load * block_seconds;
+  cost.binding = ValueOf(p.fixed_seconds) > std::max(ValueOf(math), ValueOf(memory))
+                     ? Binding::kLaunch
+                 : ValueOf(math) > ValueOf(memory) ? Binding::kMatrixRate
+                 : ValueOf(l2) > ValueOf(hbm)      ? Binding::kL2Bandwidth
+                                                   : Binding::kHbmBandwidth;
   ApplyRoofline(accelerator, rate, cost);
   return cost;
 }

@@ -52,6 +52,23 @@ inline double TouchedExperts(const ExpertFfnShape& shape) {
   return chance >= 1 ? local : touched;
 }
 
+// Tokens of the busiest rank over the mean when the popularity of experts follows a power law with
+// an exponent near 1, as in serving benchmarks that draw the tokens of each expert from x^-exponent
+// on [1, 0.8 token_count]. Close to log-uniform: with X the upper end, mean X / ln X and squared
+// coefficient of variation ln X / 2 - 1; a rank sums expert_count / ranks draws, and the largest of
+// `ranks` normal sums lies sqrt(2 ln ranks) deviations above the mean.
+inline double PowerLawImbalance(int64_t token_count, int64_t expert_count,
+                                int64_t expert_parallel_size) {
+  if (expert_parallel_size <= 1) return 1;
+  const double ranks = static_cast<double>(expert_parallel_size);
+  const double local = std::max(1.0, static_cast<double>(expert_count) / ranks);
+  const double log_upper = std::log(std::max(1.0, 0.8 * static_cast<double>(token_count)));
+  const double variation = std::sqrt(std::max(0.0, log_upper / 2 - 1));
+  const double imbalance = 1 + std::sqrt(2 * std::log(ranks)) * variation / std::sqrt(local);
+  // One expert has at most X tokens: ln X means.
+  return std::clamp(imbalance, 1.0, std::max(1.0, std::min(ranks, log_upper)));
+}
+
 template <typename T>
 Cost<T> ExpertFfnCost(const ExpertFfnShape& shape, Precision precision,
                       const hardware::Accelerator& accelerator, const ExpertFfnParameters<T>& p) {

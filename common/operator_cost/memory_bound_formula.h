@@ -14,14 +14,20 @@ template <typename T>
 struct MemoryBoundParameters {
   T hbm_efficiency;
   T l2_efficiency;
+  T resident_share;
+  T row_bandwidth_ratio;
   T fixed_seconds;
 
-  static MemoryBoundParameters FromArray(const T* v) { return {v[0], v[1], v[2]}; }
+  static MemoryBoundParameters FromArray(const T* v) { return {v[0], v[1], v[2], v[3], v[4]}; }
 };
 
-inline constexpr std::array<parameters::ParameterDescriptor, 3> kMemoryBoundDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 5> kMemoryBoundDescriptors = {{
     {"hbm_efficiency", 0.85, 0.05, 1.0, "share of the HBM bandwidth reached by a large tensor"},
-    {"l2_efficiency", 0.6, 0.02, 1.5, "share of the L2 bandwidth reached by a tensor held there"},
+    {"l2_efficiency", 0.4, 0.02, 1.5, "share of the L2 bandwidth reached by a tensor held there"},
+    {"resident_share", 0.5, 0.05, 2.0,
+     "tensor bytes over L2 capacity up to which L2 serves them; from twice that on HBM does"},
+    {"row_bandwidth_ratio", 5, 0.2, 100,
+     "bandwidth that one row (one block) draws over an SM's even share of HBM"},
     {"fixed_seconds", 3e-6, 0.3e-6, 50e-6, "device-visible seconds of launching one kernel"},
 }};
 
@@ -84,15 +90,21 @@ Cost<T> MemoryBoundCost(const MemoryBoundShape& shape, Precision precision,
   Cost<T> cost;
   cost.flop_count = elements * traffic.flop_per_element;
   cost.hbm_bytes = bytes;
-  const double l2_seconds = bytes / accelerator.l2_bandwidth_bytes_per_second;
-  const double hbm_seconds = bytes / accelerator.hbm_bandwidth_bytes_per_second;
-  const T hbm = hbm_seconds / p.hbm_efficiency;
-  const T l2 = l2_seconds / p.l2_efficiency;
-  cost.seconds = p.fixed_seconds + Max(hbm, l2);
-  cost.binding =
-      ValueOf(p.fixed_seconds) > ValueOf(hbm)
-          ? Binding::kLaunch
-          : (ValueOf(hbm) >= ValueOf(l2) ? Binding::kHbmBandwidth : Binding::kL2Bandwidth);
+  // A tensor that the last kernel left in L2 is not read from HBM. Kinks at both ends of the ramp.
+  const double fill = bytes / static_cast<double>(accelerator.l2_bytes);
+  const T beyond = Min(T(1.0), Max(T(0.0), fill / p.resident_share - T(1.0)));
+  const T l2 = bytes / (accelerator.l2_bandwidth_bytes_per_second * p.l2_efficiency);
+  // Few rows cannot draw the whole bandwidth. Kink where they can.
+  const T share = Min(T(1.0), p.row_bandwidth_ratio * (static_cast<double>(shape.rows) /
+                                                       static_cast<double>(accelerator.sm_count)));
+  const T hbm = bytes / (accelerator.hbm_bandwidth_bytes_per_second * p.hbm_efficiency);
+  const T streaming = l2 + beyond * Max(T(0.0), hbm - l2);
+  const T narrow = bytes / (accelerator.hbm_bandwidth_bytes_per_second * share);
+  const T memory = Max(streaming, narrow);
+  cost.seconds = p.fixed_seconds + memory;
+  cost.binding = ValueOf(p.fixed_seconds) > ValueOf(memory) ? Binding::kLaunch
+                 : ValueOf(beyond) > 0.5                    ? Binding::kHbmBandwidth
+                                                            : Binding::kL2Bandwidth;
   ApplyRoofline(accelerator, accelerator.vector_flop_per_second, cost);
   return cost;
 }

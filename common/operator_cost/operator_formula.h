@@ -46,7 +46,7 @@ Cost<T> BlockCost(Block block, const Operator& op, const hardware::Accelerator& 
     return GemmCost(*gemm, op.precision, accelerator, GemmParameters<T>::FromArray(values));
   }
   if (const auto* attention = std::get_if<AttentionShape>(&op.shape)) {
-    if (block == Block::kDecode || block == Block::kLatentDecode) {
+    if (attention->phase == AttentionPhase::kDecode) {
       return DecodeCost(*attention, op.precision, accelerator,
                         DecodeParameters<T>::FromArray(values));
     }

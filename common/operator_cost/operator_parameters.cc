@@ -21,7 +21,8 @@ constexpr std::array<absl::string_view, kBlockCount> kBlockNames = {"gemm.fp32",
                                                                     "attention.prefill.8bit",
                                                                     "attention.prefill.latent",
                                                                     "attention.backward",
-                                                                    "attention.decode",
+                                                                    "attention.decode.16bit",
+                                                                    "attention.decode.8bit",
                                                                     "attention.decode.latent",
                                                                     "memory_bound.norm",
                                                                     "memory_bound.softmax",
@@ -38,10 +39,13 @@ constexpr std::array<absl::string_view, kBlockCount> kBlockNames = {"gemm.fp32",
 // is the accelerator's.
 constexpr std::array<absl::string_view, 3> kGemmProfile = {"peak_efficiency", "hbm_efficiency",
                                                            "fixed_seconds"};
-constexpr std::array<absl::string_view, 3> kPrefillProfile = {
-    "peak_efficiency", "tile_fixed_seconds", "fixed_seconds"};
-constexpr std::array<absl::string_view, 2> kMemoryBoundProfile = {"hbm_efficiency",
+constexpr std::array<absl::string_view, 5> kPrefillProfile = {
+    "peak_efficiency", "tile_fixed_seconds", "hbm_efficiency", "packed_share", "fixed_seconds"};
+constexpr std::array<absl::string_view, 3> kMemoryBoundProfile = {"hbm_efficiency", "l2_efficiency",
                                                                   "fixed_seconds"};
+constexpr std::array<absl::string_view, 5> kDecodeProfile = {
+    "hbm_efficiency", "single_block_seconds", "group_block_seconds", "wide_group_unshared",
+    "fixed_seconds"};
 
 bool Between(Block block, Block first, int count) {
   const int offset = static_cast<int>(block) - static_cast<int>(first);
@@ -83,7 +87,10 @@ Block AttentionBlock(const AttentionShape& shape, Precision precision) {
     case AttentionPhase::kBackward:
       return Block::kBackward;
     case AttentionPhase::kDecode:
-      return latent ? Block::kLatentDecode : Block::kDecode;
+
+      if (latent) return Block::kLatentDecode;
+      return hardware::BytesPerElement(shape.kv_precision) < 2 ? Block::kDecode8Bit
+                                                               : Block::kDecode;
   }
   return Block::kPrefill16Bit;
 }
@@ -132,7 +139,8 @@ absl::Span<const ParameterDescriptor> BlockDescriptors(Block block) {
 absl::Span<const absl::string_view> BlockProfileParameters(Block block) {
   if (IsPrefill(block)) return kPrefillProfile;
   if (block == Block::kBackward) return {};
-  if (IsDecode(block) || IsMemoryBound(block)) return kMemoryBoundProfile;
+  if (IsDecode(block)) return kDecodeProfile;
+  if (IsMemoryBound(block)) return kMemoryBoundProfile;
   return kGemmProfile;
 }
 

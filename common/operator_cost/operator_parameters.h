@@ -32,6 +32,7 @@ enum class Block : int {
   kLatentPrefill,
   kBackward,
   kDecode,
+  kDecode8Bit,
   kLatentDecode,
   kNorm,
   kSoftmax,
@@ -44,10 +45,10 @@ enum class Block : int {
   kExpertFfn16Bit,
   kExpertFfn8Bit,
 };
-inline constexpr int kBlockCount = 23;
+inline constexpr int kBlockCount = 24;
 inline constexpr int kGemmBlockCount = 7;
 inline constexpr int kPrefillBlockCount = 3;
-inline constexpr int kDecodeBlockCount = 2;
+inline constexpr int kDecodeBlockCount = 3;
 inline constexpr int kMemoryBoundBlockCount = 8;
 inline constexpr int kExpertFfnBlockCount = 2;
 
