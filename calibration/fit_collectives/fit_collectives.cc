@@ -4,15 +4,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <functional>
 #include <set>
 #include <utility>
 
-#include "Eigen/Dense"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "ceres/ceres.h"
+#include "calibration/fit/block_fit.h"
 #include "common/base/status_macros.h"
 #include "common/base/violations.h"
 #include "common/collectives/collective_formula.h"
@@ -37,6 +35,9 @@ constexpr std::array<absl::string_view, 6> kProfileNames = {
     "base_seconds",      "step_seconds",    "fast_base_seconds",
     "fast_step_seconds", "fast_efficiency", "host_seconds"};
 
+// A profile that improves the mean error by less than this is not worth its parameters.
+constexpr double kLeastGain = 0.01;
+
 struct Block {
   Carrier carrier;
   Family family;
@@ -60,40 +61,21 @@ T PredictedSeconds(const CollectiveFitRow& row, const Block& block, const std::a
   return collectives::CollectiveSeconds(row.collective, row.cluster, p).seconds;
 }
 
-// log(predicted / measured) as a function of the free values, in units of `scale`.
-class Residual {
- public:
-  Residual(const CollectiveFitRow& row, const Block& block, const Values& fixed,
-           const std::vector<size_t>& free, const std::vector<double>& scale)
-      : row_(row), block_(block), fixed_(fixed), free_(free), scale_(scale) {}
+// Seconds of one row as a function of the free values; the others stay fixed.
+struct PredictRow {
+  const CollectiveFitRow* row = nullptr;
+  Block block{};
+  Values fixed{};
+  std::vector<size_t> free;
 
   template <typename T>
-  bool operator()(const T* const* x, T* residual) const {
-    using std::log;
+  bool operator()(const T* parameters, T* seconds) const {
     std::array<T, kAll> v;
-    for (size_t i = 0; i < kAll; ++i) v[i] = T(fixed_[i]);
-    for (size_t i = 0; i < free_.size(); ++i) v[free_[i]] = x[0][i] * scale_[i];
-    residual[0] = log(PredictedSeconds(row_, block_, v) / row_.measured_seconds);
+    for (size_t i = 0; i < kAll; ++i) v[i] = T(fixed[i]);
+    for (size_t i = 0; i < free.size(); ++i) v[free[i]] = parameters[i];
+    *seconds = PredictedSeconds(*row, block, v);
     return true;
   }
-
- private:
-  const CollectiveFitRow& row_;
-  const Block block_;
-  const Values& fixed_;
-  const std::vector<size_t>& free_;
-  const std::vector<double>& scale_;
-};
-
-struct Prior {
-  double weight;
-  double start;
-  template <typename T>
-  bool operator()(const T* const* x, T* residual) const {
-    residual[0] = weight * (x[0][index] - start);
-    return true;
-  }
-  size_t index;
 };
 
 struct WeightedRow {
@@ -103,121 +85,47 @@ struct WeightedRow {
   double weight = 1;
 };
 
-// Least squares over the values `free` of rows that share them.
+// Fits the values `free` of rows that share them.
 class Fitter {
  public:
   Fitter(const CollectiveFitOptions& options, const std::array<ParameterDescriptor, kAll>& all)
       : options_(options), descriptors_(all) {}
 
-  struct Outcome {
-    std::vector<parameters::ParameterValue> values;  // of the free parameters, in order
-    double cost = 0;
-  };
-
   // A branch of a minimum or maximum that never binds has no derivative: the fit is tried from
   // the start given, and from one where the fastest rows are the low-latency protocol's or the
-  // host's. The lowest cost wins, the first of equals.
-  Outcome Fit(std::vector<WeightedRow>& rows, const std::vector<size_t>& free) const {
-    std::vector<double> start(free.size());
-    for (size_t i = 0; i < free.size(); ++i) start[i] = rows.front().fixed[free[i]];
-    Outcome best = FitFrom(rows, free, start);
+  // host's. The lowest error wins, the first of equals.
+  absl::StatusOr<BlockFitResult> Fit(const std::vector<WeightedRow>& rows,
+                                     const std::vector<size_t>& free) const {
+    BlockFitProblem problem;
     double fastest = rows.front().row->measured_seconds;
-    for (const WeightedRow& row : rows) fastest = std::min(fastest, row.row->measured_seconds);
+    for (const WeightedRow& row : rows) {
+      problem.rows.push_back({DifferentiatedRow<kFabric + kInNetwork>(
+                                  PredictRow{row.row, row.block, row.fixed, free}, free.size()),
+                              row.row->measured_seconds, row.weight});
+      fastest = std::min(fastest, row.row->measured_seconds);
+    }
+    for (const size_t index : free) {
+      problem.descriptors.push_back(descriptors_[index]);
+      problem.start.push_back(std::clamp(rows.front().fixed[index], descriptors_[index].lower,
+                                         descriptors_[index].upper));
+    }
+    const BlockFitOptions fit{.robust_scale = options_.robust_scale,
+                              .prior_rows = options_.prior_rows,
+                              .max_iterations = options_.max_iterations};
+    SEXTANT_ASSIGN_OR_RETURN(BlockFitResult best, FitBlock(problem, fit));
     for (const absl::string_view branch : {"fast_base_seconds", "host_seconds"}) {
       for (size_t i = 0; i < free.size(); ++i) {
         if (free[i] >= kFabric || descriptors_[free[i]].name != branch) continue;
-        std::vector<double> other = start;
-        other[i] = 0.9 * fastest;
-        const Outcome outcome = FitFrom(rows, free, other);
-        if (outcome.cost < best.cost) best = outcome;
+        BlockFitProblem other = problem;
+        other.start[i] = std::min(0.9 * fastest, descriptors_[free[i]].upper);
+        SEXTANT_ASSIGN_OR_RETURN(BlockFitResult result, FitBlock(other, fit));
+        if (result.mape_percent < best.mape_percent) best = std::move(result);
       }
     }
     return best;
   }
 
  private:
-  Outcome FitFrom(std::vector<WeightedRow>& rows, const std::vector<size_t>& free,
-                  const std::vector<double>& starts) const {
-    std::vector<double> scale(free.size());
-    std::vector<double> x(free.size());
-    for (size_t i = 0; i < free.size(); ++i) {
-      const ParameterDescriptor& d = descriptors_[free[i]];
-      const double start = starts[i];
-      scale[i] = std::max(std::abs(start), std::max(std::abs(d.initial), 0.01 * d.upper));
-      x[i] = start / scale[i];
-    }
-    ceres::Problem problem;
-    problem.AddParameterBlock(x.data(), static_cast<int>(x.size()));
-    for (WeightedRow& row : rows) {
-      auto* cost = new ceres::DynamicAutoDiffCostFunction<Residual, kFabric + kInNetwork>(
-          new Residual(*row.row, row.block, row.fixed, free, scale));
-      cost->AddParameterBlock(static_cast<int>(x.size()));
-      cost->SetNumResiduals(1);
-      problem.AddResidualBlock(cost,
-                               new ceres::ScaledLoss(new ceres::SoftLOneLoss(options_.robust_scale),
-                                                     row.weight, ceres::TAKE_OWNERSHIP),
-                               x.data());
-    }
-    for (size_t i = 0; i < free.size(); ++i) {
-      const ParameterDescriptor& d = descriptors_[free[i]];
-      problem.SetParameterLowerBound(x.data(), static_cast<int>(i), d.lower / scale[i]);
-      problem.SetParameterUpperBound(x.data(), static_cast<int>(i), d.upper / scale[i]);
-      x[i] = std::clamp(x[i], d.lower / scale[i], d.upper / scale[i]);
-      auto* prior = new ceres::DynamicAutoDiffCostFunction<Prior, kFabric + kInNetwork>(
-          new Prior{std::sqrt(options_.prior_weight), x[i], i});
-      prior->AddParameterBlock(static_cast<int>(x.size()));
-      prior->SetNumResiduals(1);
-      problem.AddResidualBlock(prior, nullptr, x.data());
-    }
-    ceres::Solver::Options solver;
-    solver.linear_solver_type = ceres::DENSE_QR;
-    solver.max_num_iterations = 300;
-    solver.num_threads = 1;  // sums in one order: the same values on every run
-    solver.logging_type = ceres::SILENT;
-    ceres::Solver::Summary summary;
-    ceres::Solve(solver, &problem, &summary);
-    Outcome outcome;
-    outcome.cost = summary.final_cost;
-    const std::vector<double> errors = StandardErrors(problem, x.size());
-    for (size_t i = 0; i < free.size(); ++i) {
-      const ParameterDescriptor& d = descriptors_[free[i]];
-      parameters::ParameterValue value;
-      value.value = std::clamp(x[i] * scale[i], d.lower, d.upper);
-      const bool at_bound = value.value <= d.lower || value.value >= d.upper;
-      if (!at_bound && std::isfinite(errors[i])) value.standard_error = errors[i] * scale[i];
-      outcome.values.push_back(value);
-    }
-    return outcome;
-  }
-
-  // Square roots of the diagonal of s^2 (J'J)^-1, priors included.
-  static std::vector<double> StandardErrors(ceres::Problem& problem, size_t count) {
-    std::vector<double> residuals;
-    ceres::CRSMatrix jacobian;
-    double cost = 0;
-    problem.Evaluate(ceres::Problem::EvaluateOptions(), &cost, &residuals, nullptr, &jacobian);
-    const Eigen::Index n = static_cast<Eigen::Index>(count);
-    Eigen::MatrixXd normal = Eigen::MatrixXd::Zero(n, n);
-    for (int r = 0; r < jacobian.num_rows; ++r) {
-      const size_t begin = static_cast<size_t>(jacobian.rows[static_cast<size_t>(r)]);
-      const size_t end = static_cast<size_t>(jacobian.rows[static_cast<size_t>(r) + 1]);
-      for (size_t a = begin; a < end; ++a) {
-        for (size_t b = begin; b < end; ++b) {
-          normal(jacobian.cols[a], jacobian.cols[b]) += jacobian.values[a] * jacobian.values[b];
-        }
-      }
-    }
-    const double degrees =
-        std::max(1.0, static_cast<double>(residuals.size()) - 2 * static_cast<double>(count));
-    const Eigen::MatrixXd inverse =
-        normal.completeOrthogonalDecomposition().pseudoInverse() * (2 * cost / degrees);
-    std::vector<double> errors(count);
-    for (Eigen::Index i = 0; i < n; ++i) {
-      errors[static_cast<size_t>(i)] = std::sqrt(std::max(0.0, inverse(i, i)));
-    }
-    return errors;
-  }
-
   const CollectiveFitOptions& options_;
   const std::array<ParameterDescriptor, kAll>& descriptors_;
 };
@@ -262,7 +170,7 @@ class AcceleratorFitter {
         fit_(fit),
         result_(fit.accelerators[name_]) {}
 
-  void Run() {
+  absl::Status Run() {
     std::map<Block, RowList> inside;
     RowList across;
     for (const CollectiveFitRow* row : rows_) {
@@ -275,13 +183,14 @@ class AcceleratorFitter {
         ++unstated_;
       }
     }
-    for (const auto& [block, rows] : inside) FitShared(block, rows);
-    for (const auto& [block, rows] : inside) FitProfiles(block, rows);
-    if (!across.empty()) FitNetwork(across);
+    for (const auto& [block, rows] : inside) SEXTANT_RETURN_IF_ERROR(FitShared(block, rows));
+    for (const auto& [block, rows] : inside) SEXTANT_RETURN_IF_ERROR(FitProfiles(block, rows));
+    if (!across.empty()) SEXTANT_RETURN_IF_ERROR(FitNetwork(across));
     if (unstated_ > 0) {
       fit_.notes.push_back(absl::StrCat(name_, ": ", unstated_,
                                         " rows between nodes of an unstated fabric left out"));
     }
+    return absl::OkStatus();
   }
 
  private:
@@ -319,10 +228,11 @@ class AcceleratorFitter {
     return weighted;
   }
 
-  void Store(const Block& block, const std::vector<size_t>& free, const Fitter::Outcome& outcome,
+  void Store(const Block& block, const std::vector<size_t>& free, const BlockFitResult& fitted,
              parameters::ParameterValues& values) const {
     for (size_t i = 0; i < free.size(); ++i) {
-      values[KeyOf(block, free[i])] = outcome.values[i];
+      const FittedParameter& p = fitted.shared[i];
+      values[KeyOf(block, free[i])] = {p.value, p.standard_error};
     }
   }
 
@@ -342,7 +252,7 @@ class AcceleratorFitter {
     });
   }
 
-  void FitShared(const Block& block, const RowList& all) {
+  absl::Status FitShared(const Block& block, const RowList& all) {
     RowList rows;
     for (const CollectiveFitRow* row : all) {
       if (IsLibrary(row->profile)) rows.push_back(row);
@@ -368,37 +278,46 @@ class AcceleratorFitter {
       free.push_back(i);
     }
     std::vector<WeightedRow> weighted = Weighted(rows);
-    Store(block, free, Fitter(options_, descriptors).Fit(weighted, free), result_.shared);
+    SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fitted,
+                             Fitter(options_, descriptors).Fit(weighted, free));
+    Store(block, free, fitted, result_.shared);
     AddDomain(collectives::FabricBlock(block.carrier, block.family), rows);
     fit_.used_rows += static_cast<int>(rows.size());
+    return absl::OkStatus();
   }
 
-  void FitNetwork(const RowList& rows) {
+  absl::Status FitNetwork(const RowList& rows) {
     std::vector<size_t> free;
     for (size_t i = kFabric + kInNetwork; i < kAll; ++i) free.push_back(i);
     std::vector<WeightedRow> weighted = Weighted(rows, /*profiles=*/true);
     const Block block = weighted.front().block;
-    Store(block, free, Fitter(options_, DescriptorsOf(block)).Fit(weighted, free), result_.shared);
+    const auto descriptors = DescriptorsOf(block);
+    SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fitted,
+                             Fitter(options_, descriptors).Fit(weighted, free));
+    Store(block, free, fitted, result_.shared);
     AddDomain(collectives::kNetworkBlock, rows);
     fit_.used_rows += static_cast<int>(rows.size());
+    return absl::OkStatus();
   }
 
-  void FitProfiles(const Block& block, const RowList& all) {
+  absl::Status FitProfiles(const Block& block, const RowList& all) {
     std::map<std::string, RowList> profiles;
     bool library = false;
     for (const CollectiveFitRow* row : all) {
       library |= IsLibrary(row->profile);
       if (!IsLibrary(row->profile) && !row->profile.empty()) profiles[row->profile].push_back(row);
     }
-    if (!library) return;  // the shared values are these rows' own
-    for (const auto& [profile, rows] : profiles) FitProfile(block, profile, rows);
+    if (!library) return absl::OkStatus();  // the shared values are these rows' own
+    for (const auto& [profile, rows] : profiles)
+      SEXTANT_RETURN_IF_ERROR(FitProfile(block, profile, rows));
+    return absl::OkStatus();
   }
 
-  void FitProfile(const Block& block, const std::string& profile, const RowList& rows) {
+  absl::Status FitProfile(const Block& block, const std::string& profile, const RowList& rows) {
     if (static_cast<int>(rows.size()) < options_.min_profile_rows) {
       fit_.notes.push_back(absl::StrCat(name_, ": profile ", profile, " has ", rows.size(),
                                         " rows of ", KeyOf(block, 0), ": shared values apply"));
-      return;
+      return absl::OkStatus();
     }
     const auto descriptors = DescriptorsOf(block);
     std::vector<size_t> free;
@@ -413,21 +332,23 @@ class AcceleratorFitter {
     }
     std::vector<WeightedRow> weighted = Weighted(rows);
     const double before = MeanError(weighted, block, {}, {});
-    const Fitter::Outcome outcome = Fitter(options_, descriptors).Fit(weighted, free);
-    const double after = MeanError(weighted, block, free, outcome.values);
+    SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fitted,
+                             Fitter(options_, descriptors).Fit(weighted, free));
+    const double after = MeanError(weighted, block, free, fitted.shared);
     fit_.used_rows += static_cast<int>(rows.size());
-    if (after > before * (1 - options_.min_profile_gain)) {
+    if (before - after < std::max(before * options_.min_profile_gain, kLeastGain)) {
       fit_.notes.push_back(absl::StrCat(name_, ": profile ", profile,
                                         " gains nothing over shared values of ",
                                         collectives::FabricBlock(block.carrier, block.family)));
-      return;
+      return absl::OkStatus();
     }
-    Store(block, free, outcome, result_.profiles[profile]);
+    Store(block, free, fitted, result_.profiles[profile]);
+    return absl::OkStatus();
   }
 
   static double MeanError(const std::vector<WeightedRow>& rows, const Block& block,
                           const std::vector<size_t>& free,
-                          const std::vector<parameters::ParameterValue>& values) {
+                          const std::vector<FittedParameter>& values) {
     double sum = 0;
     for (const WeightedRow& row : rows) {
       Values v = row.fixed;
@@ -499,7 +420,7 @@ absl::StatusOr<CollectiveFit> FitCollectives(absl::Span<const CollectiveFitRow> 
   }
   CollectiveFit fit;
   for (auto& [name, list] : by_accelerator) {
-    AcceleratorFitter(name, std::move(list), initial, options, fit).Run();
+    SEXTANT_RETURN_IF_ERROR(AcceleratorFitter(name, std::move(list), initial, options, fit).Run());
   }
   return fit;
 }

@@ -34,9 +34,8 @@ inline constexpr absl::string_view kHostLaunchedProfile = "nccl-tests";
 struct CollectiveFitOptions {
   // Residuals of log(predicted / measured) beyond this count linearly, not squared.
   double robust_scale = 0.15;
-  // Pull towards the start, in rows: how many rows with an error of 100 % a parameter's change by
-  // its own size outweighs. Holds what the data leave open.
-  double prior_weight = 0.02;
+  double prior_rows = 0.03;  // pull towards the start (BlockFitOptions); holds what data leave open
+  int max_iterations = 200;
   int min_profile_rows = 8;       // fewer do not make a profile of their own
   double min_profile_gain = 0.1;  // a profile must lower the mean error by this share
 };

@@ -10,6 +10,7 @@
 #include "common/network_sim/analytic/closed_form.h"
 #include "common/network_sim/flow/flow_simulation.h"
 #include "common/network_sim/flow/streams.h"
+#include "common/network_sim/packet/packet_simulation.h"
 #include "common/network_sim/patterns/schedule.h"
 #include "common/network_sim/topology/topology.h"
 
@@ -73,8 +74,12 @@ absl::Status Simulate(const NetworkCase& network_case, NetworkResult& result) {
   SEXTANT_ASSIGN_OR_RETURN(
       const Streams streams,
       BuildStreams(topology, schedule, network_case.transport, network_case.ecmp_seed));
-  SEXTANT_ASSIGN_OR_RETURN(const FlowOutcome outcome,
-                           SimulateFlows(topology, schedule, streams, network_case.transport,
+  const bool packets = PacketsDecide(schedule, streams, network_case.transport);
+  SEXTANT_ASSIGN_OR_RETURN(
+      const FlowOutcome outcome,
+      packets ? SimulatePackets(topology, schedule, streams, network_case.transport,
+                                network_case.jobs)
+              : SimulateFlows(topology, schedule, streams, network_case.transport,
                                          network_case.jobs, FlowLimits{}));
   result.event_count = outcome.event_count;
   SetTimes(network_case, outcome.job_finish_seconds, result);

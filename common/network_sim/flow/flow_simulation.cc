@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/network_sim/engine/event_queue.h"
+#include "common/network_sim/flow/dependencies.h"
 #include "common/network_sim/sharing/max_min.h"
 
 namespace sextant::network_sim {
@@ -38,8 +39,8 @@ class FlowEngine {
         positions_(streams.hops.size(), 0),
         link_flows_(topology.links().size()),
         link_seen_(topology.links().size(), 0),
-        join_remaining_(schedule.join_sizes) {
-    IndexMessages();
+        dependencies_(schedule, jobs.size()),
+        next_waiting_(schedule.messages.size(), kNone) {
     outcome_.job_finish_seconds.assign(jobs.size(), 0.0);
   }
 
@@ -79,34 +80,10 @@ class FlowEngine {
     uint64_t seen = 0;  // stamp of the last search that found this flow
   };
 
-  // Messages by the join they wait for, and those of each job that wait for nothing.
-  void IndexMessages() {
-    const size_t count = schedule_.messages.size();
-    next_waiting_.assign(count, kNone);
-    waiter_offsets_.assign(schedule_.join_sizes.size() + 1, 0);
-    first_messages_.resize(jobs_.size());
-    for (size_t m = 0; m < count; ++m) {
-      const Message& message = schedule_.messages[m];
-      if (message.after == kNone) {
-        first_messages_[static_cast<size_t>(message.job)].push_back(static_cast<int32_t>(m));
-      } else {
-        ++waiter_offsets_[static_cast<size_t>(message.after) + 1];
-      }
-    }
-    for (size_t j = 1; j < waiter_offsets_.size(); ++j)
-      waiter_offsets_[j] += waiter_offsets_[j - 1];
-    waiters_.resize(waiter_offsets_.back());
-    std::vector<size_t> fill(waiter_offsets_.begin(), waiter_offsets_.end() - 1);
-    for (size_t m = 0; m < count; ++m) {
-      const int32_t after = schedule_.messages[m].after;
-      if (after != kNone) waiters_[fill[static_cast<size_t>(after)]++] = static_cast<int32_t>(m);
-    }
-  }
-
   void Handle(const Event& event) {
     switch (event.kind) {
       case EventKind::kStart:
-        for (const int32_t m : first_messages_[static_cast<size_t>(event.index)]) Enqueue(m);
+        for (const int32_t m : dependencies_.FirstMessages(event.index)) Enqueue(m);
         return;
       case EventKind::kSent:
         if (states_[static_cast<size_t>(event.index)].generation == event.generation) {
@@ -184,10 +161,7 @@ class FlowEngine {
     const Message& message = schedule_.messages[static_cast<size_t>(m)];
     double& finish = outcome_.job_finish_seconds[static_cast<size_t>(message.job)];
     finish = std::max(finish, ToSeconds(now_));
-    if (message.arrives == kNone) return;
-    const size_t join = static_cast<size_t>(message.arrives);
-    if (--join_remaining_[join] > 0) return;
-    for (size_t i = waiter_offsets_[join]; i < waiter_offsets_[join + 1]; ++i) Enqueue(waiters_[i]);
+    for (const int32_t next : dependencies_.Arrive(m)) Enqueue(next);
   }
 
   void ScheduleSent(int32_t s) {
@@ -294,15 +268,12 @@ class FlowEngine {
   SimTime now_ = 0;
   EventQueue<Event> queue_;
   std::vector<StreamState> states_;
+  Dependencies dependencies_;
   std::vector<int32_t> next_waiting_;              // per message: the next one of its stream
   std::vector<int32_t> positions_;                 // per hop: place in its link's list
   std::vector<std::vector<Crossing>> link_flows_;  // active flows of each link
   std::vector<int32_t> dirty_links_;
   std::vector<uint64_t> link_seen_;
-  std::vector<int32_t> join_remaining_;
-  std::vector<size_t> waiter_offsets_;
-  std::vector<int32_t> waiters_;
-  std::vector<std::vector<int32_t>> first_messages_;  // per job
 
   int64_t active_count_ = 0;
   SimTime last_start_ = 0;
