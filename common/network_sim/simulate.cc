@@ -77,10 +77,10 @@ absl::Status Simulate(const NetworkCase& network_case, NetworkResult& result) {
   const bool packets = PacketsDecide(schedule, streams, network_case.transport);
   SEXTANT_ASSIGN_OR_RETURN(
       const FlowOutcome outcome,
-      packets ? SimulatePackets(topology, schedule, streams, network_case.transport,
-                                network_case.jobs)
-              : SimulateFlows(topology, schedule, streams, network_case.transport,
-                                         network_case.jobs, FlowLimits{}));
+      packets
+          ? SimulatePackets(topology, schedule, streams, network_case.transport, network_case.jobs)
+          : SimulateFlows(topology, schedule, streams, network_case.transport, network_case.jobs,
+                          FlowLimits{}));
   result.event_count = outcome.event_count;
   SetTimes(network_case, outcome.job_finish_seconds, result);
   SetLimitingLink(topology, LinkBusySeconds(topology, schedule, streams, network_case.transport),

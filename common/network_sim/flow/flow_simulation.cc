@@ -268,12 +268,12 @@ class FlowEngine {
   SimTime now_ = 0;
   EventQueue<Event> queue_;
   std::vector<StreamState> states_;
-  Dependencies dependencies_;
-  std::vector<int32_t> next_waiting_;              // per message: the next one of its stream
   std::vector<int32_t> positions_;                 // per hop: place in its link's list
   std::vector<std::vector<Crossing>> link_flows_;  // active flows of each link
   std::vector<int32_t> dirty_links_;
   std::vector<uint64_t> link_seen_;
+  Dependencies dependencies_;
+  std::vector<int32_t> next_waiting_;  // per message: the next one of its stream
 
   int64_t active_count_ = 0;
   SimTime last_start_ = 0;

@@ -76,8 +76,7 @@ class PacketEngine {
   };
 
   const Streams::Stream& StreamOf(int32_t message) const {
-    return streams_.streams[static_cast<size_t>(
-        streams_.stream_of[static_cast<size_t>(message)])];
+    return streams_.streams[static_cast<size_t>(streams_.stream_of[static_cast<size_t>(message)])];
   }
 
   void Handle(const Event& event) {
@@ -88,7 +87,8 @@ class PacketEngine {
       case EventKind::kTransmitted:
         transmitters_[static_cast<size_t>(event.index)].busy = false;
         return Transmit(event.index);
-      case EventKind::kReceived: return Receive(event.index, event.hop);
+      case EventKind::kReceived:
+        return Receive(event.index, event.hop);
     }
   }
 
@@ -128,9 +128,9 @@ class PacketEngine {
     if (queue.first != kNone) transmitter.turns.push_back(hop);
     transmitter.busy = true;
     const DirectedLink& directed = topology_.links()[static_cast<size_t>(link)];
-    const SimTime sent = now_ + ToSimTime(static_cast<double>(packet.payload +
-                                                              transport_.header_bytes) /
-                                          directed.bandwidth_bytes_per_second);
+    const SimTime sent =
+        now_ + ToSimTime(static_cast<double>(packet.payload + transport_.header_bytes) /
+                         directed.bandwidth_bytes_per_second);
     events_.Push(sent, {EventKind::kTransmitted, link, 0});
     events_.Push(sent + ToSimTime(directed.latency_seconds), {EventKind::kReceived, index, hop});
   }
@@ -172,9 +172,9 @@ bool PacketsDecide(const Schedule& schedule, const Streams& streams, const Trans
   for (size_t m = 0; m < schedule.messages.size(); ++m) {
     const int64_t bytes = schedule.messages[m].bytes;
     if (bytes > kMostPacketsOfAMessage * transport.payload_bytes) return false;
-    packet_hops += static_cast<double>(bytes / transport.payload_bytes + 1) *
-                   static_cast<double>(
-                       streams.streams[static_cast<size_t>(streams.stream_of[m])].hop_count);
+    packet_hops +=
+        static_cast<double>(bytes / transport.payload_bytes + 1) *
+        static_cast<double>(streams.streams[static_cast<size_t>(streams.stream_of[m])].hop_count);
     if (packet_hops > kMostPacketHops) return false;
   }
   return true;
