@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/network_sim/topology/routing.h"
 
-#include <functional>
 #include <limits>
-#include <queue>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -24,7 +21,9 @@ uint64_t SplitMix64(uint64_t x) {
 }  // namespace
 
 Router::Router(const Topology& topology, uint64_t ecmp_seed)
-    : topology_(topology), mixed_seed_(SplitMix64(ecmp_seed)) {}
+    : topology_(topology),
+      mixed_seed_(SplitMix64(ecmp_seed)),
+      distance_(static_cast<size_t>(topology.node_count()), kUnreachable) {}
 
 std::vector<int32_t> Router::DimensionOrdered(int32_t source, int32_t destination) const {
   std::vector<int32_t> path;
@@ -53,27 +52,44 @@ std::vector<int32_t> Router::DimensionOrdered(int32_t source, int32_t destinatio
   return path;
 }
 
-void Router::ComputeDistances(int32_t destination) {
+void Router::StartFrom(int32_t destination) {
   if (distances_to_ == destination) return;
   distances_to_ = destination;
-  distance_.assign(static_cast<size_t>(topology_.node_count()), kUnreachable);
-  using Entry = std::pair<int64_t, int32_t>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+  for (const int32_t node : touched_) distance_[static_cast<size_t>(node)] = kUnreachable;
+  touched_.assign(1, destination);
+  for (std::vector<int32_t>& bucket : buckets_) bucket.clear();
+  settled_ = 0;
+  queued_ = 1;
   distance_[static_cast<size_t>(destination)] = 0;
-  queue.push({0, destination});
-  while (!queue.empty()) {
-    const auto [d, node] = queue.top();
-    queue.pop();
-    if (d > distance_[static_cast<size_t>(node)]) continue;
-    for (const int32_t index : topology_.LinksFrom(node)) {
-      const DirectedLink& link = topology_.links()[static_cast<size_t>(index)];
-      int64_t& known = distance_[static_cast<size_t>(link.to)];
-      if (d + link.cost >= known) continue;  // links cost the same both ways
-      // A node with one link forwards for nobody; Route steps over it where it is the source.
-      if (topology_.LinksFrom(link.to).size() == 1) continue;
-      known = d + link.cost;
-      queue.push({known, link.to});
+  buckets_[0].push_back(destination);
+}
+
+// Dial's algorithm: costs are small integers, so a ring of buckets is the queue. Stops as soon as
+// the node's distance is final, which makes all nearer ones final too.
+void Router::Settle(int32_t node) {
+  while (queued_ > 0 && distance_[static_cast<size_t>(node)] > settled_) {
+    std::vector<int32_t>& bucket = buckets_[static_cast<size_t>(settled_ % kBuckets)];
+    for (size_t i = 0; i < bucket.size(); ++i) {
+      --queued_;
+      if (distance_[static_cast<size_t>(bucket[i])] == settled_) Relax(bucket[i]);
     }
+    bucket.clear();
+    ++settled_;
+  }
+}
+
+void Router::Relax(int32_t node) {
+  for (const int32_t index : topology_.LinksFrom(node)) {
+    const DirectedLink& link = topology_.links()[static_cast<size_t>(index)];
+    int64_t& known = distance_[static_cast<size_t>(link.to)];
+    const int64_t through = settled_ + link.cost;  // links cost the same both ways
+    if (through >= known) continue;
+    // A node with one link forwards for nobody; Route steps over it where it is the source.
+    if (topology_.LinksFrom(link.to).size() == 1) continue;
+    if (known == kUnreachable) touched_.push_back(link.to);
+    known = through;
+    buckets_[static_cast<size_t>(through % kBuckets)].push_back(link.to);
+    ++queued_;
   }
 }
 
@@ -83,13 +99,14 @@ absl::StatusOr<std::vector<int32_t>> Router::Route(int32_t source, int32_t desti
     std::vector<int32_t> path = DimensionOrdered(source, destination);
     if (!path.empty()) return path;
   }
-  ComputeDistances(destination);
+  StartFrom(destination);
   std::vector<int32_t> path;
   int32_t node = source;
   if (source != destination && topology_.LinksFrom(source).size() == 1) {
     path.push_back(topology_.LinksFrom(source)[0]);
     node = topology_.links()[static_cast<size_t>(path[0])].to;
   }
+  Settle(node);
   if (distance_[static_cast<size_t>(node)] == kUnreachable) {
     return absl::UnavailableError(absl::StrCat("unreachable: no surviving path from ",
                                                topology_.NodeName(source), " to ",
