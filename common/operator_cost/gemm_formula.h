@@ -38,9 +38,10 @@ inline constexpr std::array<parameters::ParameterDescriptor, 10> kGemmDescriptor
     {"wave_quantisation", 0.7, 0, 1,
      "share of a partly filled last wave that is really waited for; 1 is a static tile schedule"},
     {"hbm_efficiency", 0.85, 0.2, 1.0, "share of the HBM bandwidth reached with all SMs busy"},
-    {"sm_bandwidth_ratio", 1.5, 0.5, 8,
-     "HBM bandwidth one SM can draw over its even share of the whole"},
-    {"l2_efficiency", 0.7, 0.1, 1.5, "share of the stated L2 bandwidth"},
+    {"sm_bandwidth_ratio", 3.5, 0.5, 10,
+     "bandwidth one SM can draw (from L2 and HBM) over its even share of HBM's"},
+    {"l2_efficiency", 1.1, 0.1, 3,
+     "share of the stated L2 bandwidth; above 1 where CTAs share reads"},
     {"overlap", 0.8, 0, 1, "share of the shorter of compute and memory time that is hidden"},
     {"split_seconds", 1.5e-6, 0, 20e-6,
      "seconds to reduce partial sums when the inner loop is split"},
@@ -79,6 +80,8 @@ struct GemmProblem {
   int64_t m = 0;  // rows of one group
   int64_t n = 0;
   double k = 0;
+  double rows = 0;  // m and n as used in sums
+  double columns = 0;
   double copies = 1;  // batch x groups
   double sm_count = 1;
   double element_bytes = 2;
@@ -105,14 +108,15 @@ struct GemmProblem {
     flop_per_second = accelerator.MatrixRate(precision);
     l2_bandwidth = accelerator.l2_bandwidth_bytes_per_second;
     hbm_bandwidth = accelerator.hbm_bandwidth_bytes_per_second;
-    const double rows = static_cast<double>(shape.m) * batch;
-    const double columns = static_cast<double>(shape.n);
+    rows = static_cast<double>(m);
+    columns = static_cast<double>(n);
+    const double all_rows = static_cast<double>(shape.m) * batch;
     const double depth = static_cast<double>(shape.k);
-    flop_count = 2 * rows * columns * depth;
+    flop_count = 2 * all_rows * columns * depth;
     // 8-bit operands give 16-bit results; scales are 4 bytes per 128 elements.
-    output_bytes = rows * columns * std::max(element_bytes, 2.0);
+    output_bytes = all_rows * columns * std::max(element_bytes, 2.0);
     const double scale_bytes = shape.block_scaled ? 4.0 / 128 : 0;
-    hbm_bytes = rows * depth * (element_bytes + scale_bytes) +
+    hbm_bytes = all_rows * depth * (element_bytes + scale_bytes) +
                 copies * columns * depth * (weight_bytes + scale_bytes / 128) + output_bytes;
   }
 };
@@ -136,14 +140,15 @@ T GemmKernelSeconds(const GemmProblem& problem, const GemmChoice& choice,
   const double tile_seconds =
       2 * tile_m * tile_n * depth * problem.sm_count / problem.flop_per_second;
   const T compute = load * (tile_seconds / efficiency + p.tile_fixed_seconds);
-  // Every CTA reads its operands through L2.
-  const double l2_bytes =
-      ctas * depth * (tile_m * problem.element_bytes + tile_n * problem.weight_bytes) +
-      problem.output_bytes;
-  const T l2 = l2_bytes / (problem.l2_bandwidth * p.l2_efficiency);
-  // A few SMs cannot draw the whole HBM bandwidth. Kink where they can.
-  const T share = Min(T(1.0), p.sm_bandwidth_ratio * std::min(1.0, busy));
-  const T hbm = problem.hbm_bytes / (problem.hbm_bandwidth * p.hbm_efficiency * share);
+  // Every CTA reads its operands through L2, padding not.
+  const double cta_bytes = depth * (std::min(tile_m, problem.rows) * problem.element_bytes +
+                                    std::min(tile_n, problem.columns) * problem.weight_bytes);
+  const double l2_bytes = ctas * cta_bytes + problem.output_bytes;
+  // Few SMs cannot draw the whole bandwidth. Kinks where they can.
+  const double narrow_bytes = std::max(problem.sm_count, ctas) * cta_bytes;
+  const T l2 = Max(l2_bytes / (problem.l2_bandwidth * p.l2_efficiency),
+                   narrow_bytes / (problem.hbm_bandwidth * p.sm_bandwidth_ratio));
+  const T hbm = problem.hbm_bytes / (problem.hbm_bandwidth * p.hbm_efficiency);
   const T memory = Max(hbm, l2);
   T seconds = Overlapped(compute, memory, p.overlap);
   if (choice.split > 1) {
@@ -162,10 +167,6 @@ inline GemmChoice ChooseGemmTile(const GemmProblem& problem, const GemmParameter
   GemmChoice best;
   double best_seconds = HUGE_VAL;
   for (const GemmTile& tile : kGemmTiles) {
-    // A tile twice as tall as the matrix is dominated by one of half the height.
-    if ((tile.m > 16 && tile.m >= 2 * problem.m) || (tile.n > 64 && tile.n >= 2 * problem.n)) {
-      continue;
-    }
     GemmChoice choice{tile};
     choice.tiles = static_cast<double>(CeilDivide(problem.m, tile.m)) *
                    static_cast<double>(CeilDivide(problem.n, tile.n)) * problem.copies;
