@@ -23,8 +23,8 @@ class OperatorCostPort {
   virtual ~OperatorCostPort() = default;
   // Times of `operators` on `accelerator` under the software profile, in order.
   virtual absl::StatusOr<std::vector<operator_cost::OperatorEstimate>> EstimateOperators(
-      absl::Span<const operator_cost::Operator> operators,
-      const hardware::Accelerator& accelerator, absl::string_view profile) = 0;
+      absl::Span<const operator_cost::Operator> operators, const hardware::Accelerator& accelerator,
+      absl::string_view profile) = 0;
   // The parameter set in service: framework and memory parameters are read from it.
   virtual absl::StatusOr<std::shared_ptr<const parameters::ParameterSet>> CurrentParameters() = 0;
 };

@@ -37,7 +37,7 @@ struct MemoryPrediction {
 
 // The answer to one job. Times are given whether or not the job fits.
 struct Prediction {
-  double total_seconds = 0;  // one optimizer step, or one whole batch of requests
+  double total_seconds = 0;         // one optimizer step, or one whole batch of requests
   double interval_low_seconds = 0;  // 90 % interval
   double interval_high_seconds = 0;
   std::vector<TimePart> breakdown;  // sums to total_seconds

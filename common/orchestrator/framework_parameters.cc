@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/orchestrator/framework_parameters.h"
+
+#include "absl/strings/str_cat.h"
+
+namespace sextant::orchestrator {
+namespace {
+
+template <template <typename> class Block, size_t N>
+Block<double> Resolve(const parameters::ParameterSet& set,
+                      const parameters::ParameterSource& source, absl::string_view profile,
+                      absl::string_view block,
+                      const std::array<parameters::ParameterDescriptor, N>& descriptors) {
+  return Block<double>::FromArray(
+      parameters::BlockValues(set, source, profile, block, descriptors.data(), static_cast<int>(N))
+          .data());
+}
+
+template <size_t N>
+void Append(std::vector<parameters::KeyedDescriptor>& keyed, absl::string_view block,
+            const std::array<parameters::ParameterDescriptor, N>& descriptors) {
+  for (const parameters::ParameterDescriptor& descriptor : descriptors) {
+    keyed.push_back({absl::StrCat(block, ".", descriptor.name), descriptor});
+  }
+}
+
+}  // namespace
+
+FrameworkParameters<double> ResolveFrameworkParameters(const parameters::ParameterSet& set,
+                                                       const hardware::Accelerator& accelerator,
+                                                       absl::string_view profile) {
+  const parameters::ParameterSource source =
+      parameters::ResolveSource(set, accelerator.name, accelerator.parameter_donor);
+  FrameworkParameters<double> resolved;
+  resolved.training =
+      Resolve<TrainingParameters>(set, source, profile, kTrainingBlock, kTrainingDescriptors);
+  resolved.inference =
+      Resolve<InferenceParameters>(set, source, profile, kInferenceBlock, kInferenceDescriptors);
+  resolved.memory =
+      Resolve<MemoryParameters>(set, source, profile, kMemoryBlock, kMemoryDescriptors);
+  resolved.residual =
+      Resolve<ResidualParameters>(set, source, profile, kResidualBlock, kResidualDescriptors);
+  resolved.transferred = source.transferred;
+  return resolved;
+}
+
+std::vector<parameters::KeyedDescriptor> FrameworkDescriptors() {
+  std::vector<parameters::KeyedDescriptor> keyed;
+  Append(keyed, kTrainingBlock, kTrainingDescriptors);
+  Append(keyed, kInferenceBlock, kInferenceDescriptors);
+  Append(keyed, kMemoryBlock, kMemoryDescriptors);
+  Append(keyed, kResidualBlock, kResidualDescriptors);
+  return keyed;
+}
+
+}  // namespace sextant::orchestrator

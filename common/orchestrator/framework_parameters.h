@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_COMMON_ORCHESTRATOR_FRAMEWORK_PARAMETERS_H_
+#define SEXTANT_COMMON_ORCHESTRATOR_FRAMEWORK_PARAMETERS_H_
+
+#include <array>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "common/hardware/accelerator.h"
+#include "common/parameters/parameter_descriptor.h"
+#include "common/parameters/parameter_set.h"
+
+namespace sextant::orchestrator {
+
+// What a training framework adds to the time of its kernels. Members in descriptor order.
+template <typename T>
+struct TrainingParameters {
+  T step_seconds;
+  T micro_batch_seconds;
+  T dispatch_seconds;
+  T compute_slowdown;
+  T memory_pass_factor;
+  T tensor_parallel_hidden;
+  T data_parallel_hidden;
+  T fused_attention;
+
+  static TrainingParameters FromArray(const T* v) {
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+  }
+};
+inline constexpr absl::string_view kTrainingBlock = "training";
+inline constexpr std::array<parameters::ParameterDescriptor, 8> kTrainingDescriptors = {{
+    {"step_seconds", 0.01, 0, 10,
+     "Host time of one optimizer step outside all kernels (data loading, logging), seconds"},
+    {"micro_batch_seconds", 1e-3, 0, 1,
+     "Host time of one micro-batch on one pipeline rank that no kernel hides, seconds"},
+    {"dispatch_seconds", 4e-6, 0, 1e-3,
+     "Host time to issue one kernel; a stream costs the larger of dispatch and device, seconds"},
+    {"compute_slowdown", 1.03, 0.8, 2,
+     "Kernel time inside a long run over its time alone (power-capped clocks, cold caches)"},
+    {"memory_pass_factor", 1, 0.2, 6,
+     "Memory traffic of the framework's element-wise work over that of the fused kernels"},
+    {"tensor_parallel_hidden", 0.1, 0, 1,
+     "Share of tensor parallel communication that runs behind compute"},
+    {"data_parallel_hidden", 0.5, 0, 1,
+     "Share of data parallel communication that may run behind the backward pass"},
+    {"fused_attention", 1, 0, 1,
+     "1: attention is one FlashAttention kernel; 0: separate scores, softmax and context kernels"},
+}};
+
+// What an inference engine adds to the time of its kernels.
+template <typename T>
+struct InferenceParameters {
+  T step_seconds;
+  T prefill_seconds;
+  T sequence_seconds;
+  T dispatch_seconds;
+  T compute_slowdown;
+  T memory_pass_factor;
+  T tensor_parallel_factor;
+  T fused_attention;
+
+  static InferenceParameters FromArray(const T* v) {
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+  }
+};
+inline constexpr absl::string_view kInferenceBlock = "inference";
+inline constexpr std::array<parameters::ParameterDescriptor, 8> kInferenceDescriptors = {{
+    {"step_seconds", 5e-4, 0, 1, "Engine time of one decode step outside all kernels, seconds"},
+    {"prefill_seconds", 2e-3, 0, 1, "Engine time of one prefill outside all kernels, seconds"},
+    {"sequence_seconds", 1e-6, 0, 1e-2,
+     "Engine time of one decode step for each sequence of the batch, seconds"},
+    {"dispatch_seconds", 1e-6, 0, 1e-3,
+     "Host time to issue one kernel (near 0 with captured graphs), seconds"},
+    {"compute_slowdown", 1.03, 0.8, 2, "Kernel time inside a running engine over its time alone"},
+    {"memory_pass_factor", 1, 0.2, 6,
+     "Memory traffic of the engine's element-wise work over that of the fused kernels"},
+    {"tensor_parallel_factor", 1, 0.2, 4,
+     "Time of the engine's tensor parallel collectives over that of NCCL (below 1: custom "
+     "all-reduce or overlap)"},
+    {"fused_attention", 1, 0, 1,
+     "1: prefill attention is one FlashAttention kernel; 0: separate kernels"},
+}};
+
+// What a framework holds beside what the model needs.
+template <typename T>
+struct MemoryParameters {
+  T context_bytes;
+  T workspace_bytes;
+  T activation_factor;
+  T gradient_bytes;
+  T logits_bytes;
+  T fragmentation;
+  T inference_memory_fraction;
+
+  static MemoryParameters FromArray(const T* v) {
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
+  }
+};
+inline constexpr absl::string_view kMemoryBlock = "memory";
+inline constexpr std::array<parameters::ParameterDescriptor, 7> kMemoryDescriptors = {{
+    {"context_bytes", 1.5e9, 0, 8e9,
+     "Held outside the allocator: CUDA context, kernels, NCCL channels, bytes"},
+    {"workspace_bytes", 0.5e9, 0, 8e9,
+     "Allocated on every rank whatever the model: cuBLAS and communication workspaces, bytes"},
+    {"activation_factor", 1, 0.5, 4,
+     "Saved activations over those of Korthikanti et al. 2022, equation 2 and its variants"},
+    {"gradient_bytes", 4, 0, 8, "Bytes of gradient buffers per trained parameter of a rank"},
+    {"logits_bytes", 6, 2, 20, "Peak bytes per logit of one micro-batch on the last stage"},
+    {"fragmentation", 0.04, 0, 0.5,
+     "Device memory that the caching allocator cannot use, over what is allocated"},
+    {"inference_memory_fraction", 0.9, 0.3, 1,
+     "Share of device memory that an engine gives to weights, activations and KV cache"},
+}};
+
+// Scatter that remains after the fit: standard deviation of log(measured / predicted).
+template <typename T>
+struct ResidualParameters {
+  T training;
+  T prefill;
+  T decode;
+
+  static ResidualParameters FromArray(const T* v) { return {v[0], v[1], v[2]}; }
+};
+inline constexpr absl::string_view kResidualBlock = "residual";
+inline constexpr std::array<parameters::ParameterDescriptor, 3> kResidualDescriptors = {{
+    {"training", 0.15, 0, 2, "Relative scatter of training steps around the prediction"},
+    {"prefill", 0.2, 0, 2, "Relative scatter of prefill times around the prediction"},
+    {"decode", 0.2, 0, 2, "Relative scatter of decode times around the prediction"},
+}};
+
+// Everything fitted that the orchestrator itself uses.
+template <typename T>
+struct FrameworkParameters {
+  TrainingParameters<T> training;
+  InferenceParameters<T> inference;
+  MemoryParameters<T> memory;
+  ResidualParameters<T> residual;
+  bool transferred = false;  // from another accelerator, or nothing was fitted
+};
+
+// The values for (accelerator, profile): the profile's, else the accelerator's shared ones, else
+// its donor's, else the descriptors' initial ones. O(parameters x log set).
+FrameworkParameters<double> ResolveFrameworkParameters(const parameters::ParameterSet& set,
+                                                       const hardware::Accelerator& accelerator,
+                                                       absl::string_view profile);
+
+// Every parameter of this room under its full key, for ValidateParameterSet.
+std::vector<parameters::KeyedDescriptor> FrameworkDescriptors();
+
+}  // namespace sextant::orchestrator
+
+#endif  // SEXTANT_COMMON_ORCHESTRATOR_FRAMEWORK_PARAMETERS_H_

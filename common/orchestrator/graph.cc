@@ -1,0 +1,784 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/orchestrator/graph.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace sextant::orchestrator {
+namespace {
+
+using collectives::Collective;
+using collectives::CollectiveKind;
+using hardware::Precision;
+using operator_cost::AttentionPhase;
+using operator_cost::AttentionShape;
+using operator_cost::ExpertFfnShape;
+using operator_cost::GemmShape;
+using operator_cost::MemoryBoundKind;
+using operator_cost::MemoryBoundShape;
+using operator_cost::Operator;
+using workload::Job;
+using workload::ModelArchitecture;
+using workload::ParallelPlan;
+
+int64_t CeilDivide(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// A group of `size` ranks that lie `stride` apart, as it falls on nodes.
+struct Placement {
+  int64_t group_size = 1;
+  int64_t ranks_per_node = 1;
+  int64_t groups_per_node = 1;
+};
+Placement Place(const Job& job, int64_t size, int64_t stride) {
+  const int64_t node = job.cluster.gpus_per_node;
+  Placement placement{.group_size = size};
+  if (size * stride <= node) {
+    placement.ranks_per_node = size;
+  } else if (stride < node) {
+    // Every node must hold equally many ranks; a stride that does not divide the node leaves some
+    // nodes with fewer, which the greatest common divisor covers from the slow side.
+    placement.ranks_per_node = std::gcd(size, std::max<int64_t>(1, node / stride));
+  }
+  placement.groups_per_node =
+      std::max<int64_t>(1, std::min(node, job.gpu_count) / placement.ranks_per_node);
+  return placement;
+}
+
+// Precisions of one job: what matrices multiply in, how weights are stored, what the rest runs in.
+struct Precisions {
+  Precision matrix;
+  Precision weight;
+  Precision vector;
+  bool block_scaled = false;
+};
+Precisions PrecisionsOf(const Job& job) {
+  const Precision p = job.precision;
+  switch (p) {
+    case Precision::kFp8:
+      return {p, p, Precision::kBf16};
+    case Precision::kInt8:
+    case Precision::kFp4:
+      return {p, p, Precision::kBf16};
+    case Precision::kInt4:  // weights alone; activations stay in 16 bits
+      return {Precision::kBf16, p, Precision::kBf16};
+    case Precision::kTf32:
+      return {p, p, Precision::kFp32};
+    default:
+      return {p, p, p};
+  }
+}
+
+// Adds operators and collectives to a graph, each distinct one once, and lowers layers to blocks.
+class Builder {
+ public:
+  Builder(const Job& job, const GraphOptions& options, Graph& graph)
+      : job_(job),
+        model_(job.model),
+        plan_(job.plan),
+        options_(options),
+        graph_(graph),
+        precisions_(PrecisionsOf(job)),
+        tp_(plan_.tensor_parallel_size),
+        heads_(model_.attention_head_count / tp_),
+        kv_heads_(std::max<int64_t>(1, model_.kv_head_count / tp_)),
+        activation_bytes_(hardware::BytesPerElement(precisions_.vector)),
+        tensor_(Place(job, tp_, 1)) {
+    graph_.operators.reserve(48);
+    graph_.collectives.reserve(16);
+  }
+
+  // Tokens that a rank works on, and tokens of the regions that sequence parallelism splits.
+  void SetTokens(int64_t sequences, int64_t query_tokens, int64_t tokens) {
+    sequences_ = sequences;
+    query_tokens_ = query_tokens;
+    tokens_ = tokens;
+    split_tokens_ = plan_.sequence_parallel ? CeilDivide(tokens, tp_) : tokens;
+  }
+  int64_t split_tokens() const { return split_tokens_; }
+  double activation_bytes() const { return activation_bytes_; }
+
+  int Add(const Operator& op) {
+    for (size_t i = 0; i < graph_.operators.size(); ++i) {
+      if (graph_.operators[i] == op) return static_cast<int>(i);
+    }
+    graph_.operators.push_back(op);
+    return static_cast<int>(graph_.operators.size()) - 1;
+  }
+  int Add(const Collective& collective) {
+    for (size_t i = 0; i < graph_.collectives.size(); ++i) {
+      if (graph_.collectives[i] == collective) return static_cast<int>(i);
+    }
+    graph_.collectives.push_back(collective);
+    return static_cast<int>(graph_.collectives.size()) - 1;
+  }
+
+  void Use(Block& block, const Operator& op, OperatorClass category, double count = 1) {
+    const int index = Add(op);
+    for (OperatorUse& use : block.operators) {
+      if (use.index == index && use.category == category) {
+        use.count += count;
+        return;
+      }
+    }
+    block.operators.push_back({index, count, category});
+  }
+  CollectiveUse Communicate(CollectiveKind kind, double bytes, const Placement& placement,
+                            CommunicationClass category, double count = 1) {
+    return {Add(Collective{.kind = kind,
+                           .bytes = bytes,
+                           .group_size = placement.group_size,
+                           .ranks_per_node = placement.ranks_per_node,
+                           .groups_per_node = placement.groups_per_node}),
+            count, category};
+  }
+  void Use(Block& block, CollectiveKind kind, double bytes, const Placement& placement,
+           CommunicationClass category, double count = 1) {
+    if (placement.group_size <= 1) return;
+    const CollectiveUse use = Communicate(kind, bytes, placement, category, count);
+    for (CollectiveUse& other : block.collectives) {
+      if (other.index == use.index && other.category == use.category) {
+        other.count += count;
+        return;
+      }
+    }
+    block.collectives.push_back(use);
+  }
+
+  void Memory(Block& block, MemoryBoundKind kind, int64_t rows, int64_t columns, double count = 1) {
+    Use(block,
+        Operator{MemoryBoundShape{.kind = kind, .rows = rows, .columns = columns},
+                 precisions_.vector},
+        OperatorClass::kMemoryBound, count);
+  }
+  // A projection with weights.
+  void Project(Block& block, int64_t m, int64_t n, int64_t k, double count = 1) {
+    Use(block,
+        Operator{GemmShape{.m = m,
+                           .n = n,
+                           .k = k,
+                           .weight_precision = precisions_.weight,
+                           .block_scaled = precisions_.block_scaled},
+                 precisions_.matrix},
+        OperatorClass::kMatrixMultiply, count);
+  }
+  // Its gradients: data C[m,k] and weight C[n,k].
+  void ProjectBackward(Block& block, int64_t m, int64_t n, int64_t k) {
+    Project(block, m, k, n);
+    Project(block, n, k, m);
+  }
+  void Batched(Block& block, OperatorClass category, int64_t batch, int64_t m, int64_t n, int64_t k,
+               double count = 1) {
+    Use(block,
+        Operator{GemmShape{.m = m,
+                           .n = n,
+                           .k = k,
+                           .batch_count = batch,
+                           .weight_precision = precisions_.vector},
+                 precisions_.vector},
+        category, count);
+  }
+
+  // Sums of partial results over tensor parallel ranks where a split region ends (and, in the
+  // backward pass, where it began). Sequence parallelism turns each all-reduce into an all-gather
+  // and a reduce-scatter of the same total traffic.
+  void TensorReduce(Block& block, double count) {
+    const double bytes =
+        static_cast<double>(tokens_) * static_cast<double>(model_.hidden_size) * activation_bytes_;
+    if (plan_.sequence_parallel) {
+      Use(block, CollectiveKind::kAllGather, bytes, tensor_, CommunicationClass::kTensor, count);
+      Use(block, CollectiveKind::kReduceScatter, bytes, tensor_, CommunicationClass::kTensor,
+          count);
+    } else {
+      Use(block, CollectiveKind::kAllReduce, bytes, tensor_, CommunicationClass::kTensor, count);
+    }
+  }
+
+  bool HasRotary() const { return model_.learned_position_count == 0 && !model_.linear_bias; }
+  bool HasDropout() const { return model_.layer_norm && model_.linear_bias; }
+
+  // Keys that a query sees in a prompt, as the shape of one attention kernel. Context parallel
+  // ranks hold one early and one late piece of the sequence, so that causal work is even.
+  AttentionShape PromptAttention(AttentionPhase phase) const {
+    const int64_t keys = query_tokens_ * plan_.context_parallel_size;
+    AttentionShape shape{.phase = phase,
+                         .batch_size = sequences_,
+                         .query_tokens = query_tokens_,
+                         .key_tokens = keys,
+                         .head_count = heads_,
+                         .kv_head_count = kv_heads_,
+                         .head_size = model_.head_size,
+                         .causal = model_.causal,
+                         .kv_precision = precisions_.vector};
+    if (model_.sliding_window > 0 && model_.sliding_window < keys) {
+      const double w = static_cast<double>(model_.sliding_window);
+      shape.causal = false;
+      shape.key_tokens = std::max<int64_t>(
+          1, std::llround(w - (model_.causal ? w * w / (2 * static_cast<double>(keys)) : 0)));
+    } else if (model_.causal && plan_.context_parallel_size > 1) {
+      shape.causal = false;
+      shape.key_tokens = (keys + 1) / 2;
+    }
+    if (model_.IsLatent()) {
+      const workload::LatentAttention& l = model_.latent_attention;
+      shape.kv_head_count = heads_;
+      // Scores over nope + rope, context over value: the mean has the same arithmetic.
+      shape.head_size = (l.nope_head_size + l.rope_head_size + l.value_head_size + 1) / 2;
+    }
+    return shape;
+  }
+
+  void AttentionCore(Block& block, AttentionPhase phase) {
+    const AttentionShape shape = PromptAttention(phase);
+    if (options_.fused_attention) {
+      Use(block, Operator{shape, precisions_.vector}, OperatorClass::kAttention);
+      return;
+    }
+    const int64_t batch = shape.batch_size * shape.head_count;
+    const int64_t q = shape.query_tokens;
+    const int64_t keys = query_tokens_ * plan_.context_parallel_size;
+    const int64_t d = shape.head_size;
+    const auto stream = [&](MemoryBoundKind kind) {
+      Use(block,
+          Operator{MemoryBoundShape{.kind = kind, .rows = batch * q, .columns = keys},
+                   precisions_.vector},
+          OperatorClass::kAttention);
+    };
+    if (phase == AttentionPhase::kBackward) {
+      Batched(block, OperatorClass::kAttention, batch, q, keys, d);     // gradient of scores
+      Batched(block, OperatorClass::kAttention, batch, keys, d, q, 2);  // of values and keys
+      Batched(block, OperatorClass::kAttention, batch, q, d, keys);     // of queries
+      stream(MemoryBoundKind::kAdd);  // softmax backward: gradient and output in, one out
+      if (HasDropout()) stream(MemoryBoundKind::kElementwise);
+      return;
+    }
+    Batched(block, OperatorClass::kAttention, batch, q, keys, d);
+    stream(MemoryBoundKind::kSoftmax);  // scale, mask and softmax in one kernel
+    if (HasDropout()) stream(MemoryBoundKind::kElementwise);
+    Batched(block, OperatorClass::kAttention, batch, q, d, keys);
+  }
+
+  // Keys and values pass around the ring of context parallel ranks.
+  void ContextExchange(Block& block, double passes) {
+    const int64_t cp = plan_.context_parallel_size;
+    if (cp <= 1) return;
+    Placement neighbours = Place(job_, cp, tp_);
+    const bool inside = neighbours.ranks_per_node == cp;
+    neighbours.group_size = 2;
+    neighbours.ranks_per_node = inside ? 2 : 1;
+    neighbours.groups_per_node =
+        std::max<int64_t>(1, std::min<int64_t>(job_.cluster.gpus_per_node, tp_));
+    const double bytes =
+        static_cast<double>(tokens_) * KvBytesPerTokenPerLayer(model_, tp_, precisions_.vector);
+    Use(block, CollectiveKind::kSendReceive, bytes, neighbours, CommunicationClass::kContext,
+        passes * static_cast<double>(cp - 1));
+  }
+
+  // Query, key and value projections; weight gradients as well when `backward`.
+  void AttentionInput(Block& block, bool backward) {
+    const auto project = [&](int64_t n, int64_t k) {
+      if (backward) {
+        ProjectBackward(block, tokens_, n, k);
+      } else {
+        Project(block, tokens_, n, k);
+      }
+    };
+    const int64_t h = model_.hidden_size;
+    if (!model_.IsLatent()) {
+      project((heads_ + 2 * kv_heads_) * model_.head_size, h);
+      return;
+    }
+    const workload::LatentAttention& l = model_.latent_attention;
+    const int64_t query = heads_ * (l.nope_head_size + l.rope_head_size);
+    if (l.query_lora_rank > 0) {
+      project(l.query_lora_rank + l.kv_lora_rank + l.rope_head_size, h);
+      project(query, l.query_lora_rank);
+    } else {
+      project(l.kv_lora_rank + l.rope_head_size, h);
+      project(query, h);
+    }
+    if (!absorbed_) project(heads_ * (l.nope_head_size + l.value_head_size), l.kv_lora_rank);
+  }
+  int64_t AttentionOutputSize() const {
+    return heads_ *
+           (model_.IsLatent() ? model_.latent_attention.value_head_size : model_.head_size);
+  }
+  // Decode of latent attention works on the latent itself: the key expansion is absorbed into the
+  // query, the value expansion into the output.
+  void SetAbsorbed(bool absorbed) { absorbed_ = absorbed; }
+  void AbsorbedProjections(Block& block) {
+    if (!model_.IsLatent()) return;
+    const workload::LatentAttention& l = model_.latent_attention;
+    Batched(block, OperatorClass::kMatrixMultiply, heads_, tokens_, l.kv_lora_rank,
+            l.nope_head_size);
+    Batched(block, OperatorClass::kMatrixMultiply, heads_, tokens_, l.value_head_size,
+            l.kv_lora_rank);
+  }
+
+  // The attention half of a layer but its core.
+  void AttentionAround(Block& block) {
+    const int64_t h = model_.hidden_size;
+    Memory(block, MemoryBoundKind::kNorm, split_tokens_, h);
+    AttentionInput(block, false);
+    if (HasRotary()) {
+      Memory(block, MemoryBoundKind::kRotary, tokens_, (heads_ + kv_heads_) * RotarySize());
+    }
+    Project(block, tokens_, h, AttentionOutputSize());
+    Memory(block, MemoryBoundKind::kAdd, split_tokens_, h);
+    TensorReduce(block, 1);
+  }
+  void AttentionAroundBackward(Block& block) {
+    const int64_t h = model_.hidden_size;
+    ProjectBackward(block, tokens_, h, AttentionOutputSize());
+    if (HasRotary()) {
+      Memory(block, MemoryBoundKind::kRotary, tokens_, (heads_ + kv_heads_) * RotarySize());
+    }
+    AttentionInput(block, true);
+    ResidualBackward(block);
+  }
+
+  void DenseFfn(Block& block, int64_t ffn) {
+    const int64_t h = model_.hidden_size;
+    Project(block, tokens_, (model_.gated_ffn ? 2 : 1) * ffn, h);
+    Memory(block,
+           model_.gated_ffn ? MemoryBoundKind::kGatedActivation : MemoryBoundKind::kActivation,
+           tokens_, ffn);
+    Project(block, tokens_, h, ffn);
+  }
+  void DenseFfnBackward(Block& block, int64_t ffn) {
+    const int64_t h = model_.hidden_size;
+    ProjectBackward(block, tokens_, h, ffn);
+    // A gated activation moves five tensors of `ffn` columns where a plain one moves three.
+    Memory(block, MemoryBoundKind::kActivationBackward, tokens_,
+           model_.gated_ffn ? (5 * ffn + 2) / 3 : ffn);
+    ProjectBackward(block, tokens_, (model_.gated_ffn ? 2 : 1) * ffn, h);
+  }
+
+  void FfnForward(Block& block, bool mixture) {
+    const int64_t h = model_.hidden_size;
+    Memory(block, MemoryBoundKind::kNorm, split_tokens_, h);
+    if (mixture) {
+      MixtureFfn(block, 1);
+    } else {
+      DenseFfn(block, CeilDivide(model_.ffn_size, tp_));
+    }
+    Memory(block, MemoryBoundKind::kAdd, split_tokens_, h);
+    TensorReduce(block, 1);
+  }
+  void FfnBackward(Block& block, bool mixture) {
+    if (mixture) {
+      MixtureFfn(block, 2);  // data and weight gradients: twice the arithmetic of the forward pass
+    } else {
+      DenseFfnBackward(block, CeilDivide(model_.ffn_size, tp_));
+    }
+    ResidualBackward(block);
+  }
+
+  void LayerForward(Block& block, bool mixture) {
+    AttentionAround(block);
+    AttentionCore(block, AttentionPhase::kPrefill);
+    ContextExchange(block, 1);
+    FfnForward(block, mixture);
+  }
+  void LayerBackward(Block& block, bool mixture) {
+    FfnBackward(block, mixture);
+    AttentionCore(block, AttentionPhase::kBackward);
+    ContextExchange(block, 2);  // keys and values again, and their gradients
+    AttentionAroundBackward(block);
+  }
+
+  void EmbeddingForward(Block& block) {
+    const int64_t h = model_.hidden_size;
+    Memory(block, MemoryBoundKind::kEmbedding, tokens_, h);
+    if (model_.learned_position_count > 0) Memory(block, MemoryBoundKind::kAdd, tokens_, h);
+    const double bytes = static_cast<double>(tokens_) * static_cast<double>(h) * activation_bytes_;
+    Use(block,
+        plan_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+        bytes, tensor_, CommunicationClass::kTensor);
+  }
+  void EmbeddingBackward(Block& block) {
+    Memory(block, MemoryBoundKind::kEmbedding, tokens_, model_.hidden_size);
+    if (plan_.sequence_parallel) {
+      Use(block, CollectiveKind::kAllGather,
+          static_cast<double>(tokens_) * static_cast<double>(model_.hidden_size) *
+              activation_bytes_,
+          tensor_, CommunicationClass::kTensor);
+    }
+  }
+
+  // The vocabulary is split over tensor parallel ranks, cross-entropy too: ranks exchange three
+  // fp32 numbers a token (largest logit, target logit, sum of exponentials).
+  void HeadForwardTraining(Block& block) {
+    const int64_t h = model_.hidden_size;
+    const int64_t vocabulary = CeilDivide(model_.vocabulary_size, tp_);
+    Memory(block, MemoryBoundKind::kNorm, split_tokens_, h);
+    Project16(block, tokens_, vocabulary, h);
+    Memory(block, MemoryBoundKind::kCrossEntropy, tokens_, vocabulary);
+    Use(block, CollectiveKind::kAllReduce, 4 * static_cast<double>(tokens_), tensor_,
+        CommunicationClass::kTensor, 3);
+    if (plan_.sequence_parallel) {
+      Use(block, CollectiveKind::kAllGather,
+          static_cast<double>(tokens_) * static_cast<double>(h) * activation_bytes_, tensor_,
+          CommunicationClass::kTensor);
+    }
+  }
+  void HeadBackward(Block& block) {
+    const int64_t h = model_.hidden_size;
+    const int64_t vocabulary = CeilDivide(model_.vocabulary_size, tp_);
+    Project16(block, tokens_, h, vocabulary);
+    Project16(block, vocabulary, h, tokens_);
+    Memory(block, MemoryBoundKind::kNormBackward, split_tokens_, h);
+    Use(block,
+        plan_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
+        static_cast<double>(tokens_) * static_cast<double>(h) * activation_bytes_, tensor_,
+        CommunicationClass::kTensor);
+  }
+  void HeadInference(Block& block, int64_t sequences) {
+    const int64_t h = model_.hidden_size;
+    const int64_t vocabulary = CeilDivide(model_.vocabulary_size, tp_);
+    Memory(block, MemoryBoundKind::kNorm, sequences, h);
+    Project16(block, sequences, vocabulary, h);
+    Use(block, CollectiveKind::kAllGather,
+        static_cast<double>(sequences) * static_cast<double>(model_.vocabulary_size) *
+            activation_bytes_,
+        tensor_, CommunicationClass::kTensor);
+    Memory(block, MemoryBoundKind::kSoftmax, sequences, model_.vocabulary_size);
+  }
+
+  // ZeRO-3: a layer's parameters are gathered before each pass and its gradients scattered after
+  // the backward pass of every micro-batch.
+  void ShardedData(TrainingBlocks& blocks, double parameters) {
+    if (plan_.zero_stage < 3 || parameters <= 0) return;
+    const Placement group = DataGroup();
+    const double bytes = parameters * activation_bytes_;
+    const auto category = CommunicationClass::kShardedData;
+    Use(blocks.forward, CollectiveKind::kAllGather, bytes, group, category);
+    Use(blocks.backward, CollectiveKind::kAllGather, bytes, group, category);
+    Use(blocks.backward, CollectiveKind::kReduceScatter,
+        parameters * std::min(options_.gradient_bytes, 4.0), group, category);
+  }
+
+  // Ranks that hold the same parameters: data and context parallel together.
+  Placement DataGroup() const {
+    return Place(job_, plan_.data_parallel_size * plan_.context_parallel_size, tp_);
+  }
+  Placement ExpertDataGroup() const {
+    const int64_t etp = ExpertTensorParallelSize(plan_);
+    const int64_t size = plan_.data_parallel_size * plan_.context_parallel_size * (tp_ / etp) /
+                         plan_.expert_parallel_size;
+    return Place(job_, std::max<int64_t>(1, size), etp * plan_.expert_parallel_size);
+  }
+
+  StageStep Step(const StageClass& stage, workload::Optimizer optimizer) {
+    StageStep step{.stage = stage};
+    const RankParameters rank = CountRankParameters(job_, stage);
+    const Placement dense_group = DataGroup();
+    const Placement expert_group = ExpertDataGroup();
+    const bool sharded = plan_.zero_stage >= 1;
+    const double owned =
+        rank.Dense() / (sharded ? static_cast<double>(dense_group.group_size) : 1.0) +
+        rank.expert / (sharded ? static_cast<double>(expert_group.group_size) : 1.0);
+    const int64_t columns = std::max<int64_t>(1, std::llround(owned));
+    const auto stream = [&](MemoryBoundKind kind) {
+      Use(step.optimizer,
+          Operator{MemoryBoundShape{.kind = kind, .rows = 1, .columns = columns}, Precision::kFp32},
+          OperatorClass::kMemoryBound);
+    };
+    stream(optimizer == workload::Optimizer::kAdam ? MemoryBoundKind::kOptimizer
+                                                   : MemoryBoundKind::kAdd);
+    stream(MemoryBoundKind::kElementwise);  // norm and clipping of the gradients
+    if (plan_.zero_stage < 3) {
+      Reduce(step, rank.Dense(), dense_group);
+      Reduce(step, rank.expert, expert_group);
+    }
+    return step;
+  }
+
+  // Pipeline neighbours: the slowest boundary, one that crosses nodes if any does.
+  Placement PipelineNeighbours() const {
+    const int64_t stride = tp_ * plan_.context_parallel_size * plan_.data_parallel_size;
+    const bool inside = stride * plan_.pipeline_parallel_size <= job_.cluster.gpus_per_node;
+    return {.group_size = 2,
+            .ranks_per_node = inside ? 2 : 1,
+            .groups_per_node =
+                std::max<int64_t>(1, std::min<int64_t>(stride, job_.cluster.gpus_per_node))};
+  }
+  void Send(std::vector<CollectiveUse>& uses, double tokens, double count) {
+    if (plan_.pipeline_parallel_size <= 1 || count <= 0) return;
+    uses.push_back(Communicate(CollectiveKind::kSendReceive,
+                               tokens * static_cast<double>(model_.hidden_size) * activation_bytes_,
+                               PipelineNeighbours(), CommunicationClass::kTensor, count));
+  }
+
+  // One layer's attention when one new token of each sequence attends to `context` tokens.
+  int DecodeAttention(int64_t context, Precision kv_precision) {
+    AttentionShape shape{.phase = AttentionPhase::kDecode,
+                         .batch_size = sequences_,
+                         .query_tokens = 1,
+                         .key_tokens = model_.sliding_window > 0
+                                           ? std::min(context, model_.sliding_window)
+                                           : context,
+                         .head_count = heads_,
+                         .kv_head_count = kv_heads_,
+                         .head_size = model_.head_size,
+                         .causal = model_.causal,
+                         .kv_precision = kv_precision};
+    if (model_.IsLatent()) {
+      const workload::LatentAttention& l = model_.latent_attention;
+      shape.kv_head_count = 1;
+      shape.latent_size = l.kv_lora_rank + l.rope_head_size;
+      shape.head_size = shape.latent_size;
+    }
+    return Add(Operator{shape, precisions_.vector});
+  }
+
+ private:
+  int64_t RotarySize() const {
+    return model_.IsLatent() ? model_.latent_attention.rope_head_size : model_.head_size;
+  }
+  // Embedding-sized matrices stay in 16 bits when the layers are quantised.
+  void Project16(Block& block, int64_t m, int64_t n, int64_t k) {
+    Use(block, Operator{GemmShape{.m = m, .n = n, .k = k, .weight_precision = Head()}, Head()},
+        OperatorClass::kMatrixMultiply);
+  }
+  Precision Head() const {
+    return precisions_.matrix == Precision::kTf32 ? Precision::kTf32 : precisions_.vector;
+  }
+
+  void ResidualBackward(Block& block) {
+    const int64_t h = model_.hidden_size;
+    Memory(block, MemoryBoundKind::kNormBackward, split_tokens_, h);
+    Memory(block, MemoryBoundKind::kAdd, split_tokens_, h);
+    if (HasDropout()) Memory(block, MemoryBoundKind::kElementwise, split_tokens_, h);
+    TensorReduce(block, 1);
+  }
+
+  void MixtureFfn(Block& block, double passes) {
+    const workload::MixtureOfExperts& e = model_.experts;
+    const int64_t h = model_.hidden_size;
+    const int64_t ep = plan_.expert_parallel_size;
+    const int64_t etp = ExpertTensorParallelSize(plan_);
+    // Where experts are not split by tensor parallelism, each of its ranks routes its own part of
+    // the tokens.
+    const int64_t routed = etp == tp_ ? tokens_ : CeilDivide(tokens_, tp_);
+    Project16(block, routed, e.expert_count, h);
+    Memory(block, MemoryBoundKind::kSoftmax, routed, e.expert_count);
+    Use(block,
+        Operator{ExpertFfnShape{.token_count = routed * ep,
+                                .hidden_size = h,
+                                .ffn_size = e.expert_ffn_size,
+                                .expert_count = e.expert_count,
+                                .experts_per_token = e.experts_per_token,
+                                .tensor_parallel_size = etp,
+                                .expert_parallel_size = ep,
+                                .gated = model_.gated_ffn,
+                                .weight_precision = precisions_.weight,
+                                .block_scaled = precisions_.block_scaled},
+                 precisions_.matrix},
+        OperatorClass::kMatrixMultiply, passes);
+    if (e.shared_expert_count > 0) {
+      const int64_t ffn = CeilDivide(e.shared_expert_count * e.expert_ffn_size, tp_);
+      if (passes > 1) {
+        DenseFfnBackward(block, ffn);
+      } else {
+        DenseFfn(block, ffn);
+      }
+    }
+    if (ep > 1) {
+      const double bytes = static_cast<double>(routed) * static_cast<double>(e.experts_per_token) *
+                           static_cast<double>(h) * activation_bytes_;
+      Use(block, CollectiveKind::kAllToAll, bytes, Place(job_, ep, etp),
+          CommunicationClass::kExpert, 2);  // to the experts and back
+    }
+  }
+
+  void Reduce(StageStep& step, double parameters, const Placement& group) {
+    if (group.group_size <= 1 || parameters <= 0) return;
+    const double gradients = parameters * options_.gradient_bytes;
+    const auto category = CommunicationClass::kShardedData;
+    if (plan_.zero_stage == 0) {
+      step.reduce.push_back(Communicate(CollectiveKind::kAllReduce, gradients, group, category));
+      return;
+    }
+    step.reduce.push_back(Communicate(CollectiveKind::kReduceScatter, gradients, group, category));
+    step.reduce.push_back(
+        Communicate(CollectiveKind::kAllGather, parameters * activation_bytes_, group, category));
+  }
+
+  const Job& job_;
+  const ModelArchitecture& model_;
+  const ParallelPlan& plan_;
+  const GraphOptions& options_;
+  Graph& graph_;
+  const Precisions precisions_;
+  const int64_t tp_;
+  const int64_t heads_;
+  const int64_t kv_heads_;
+  const double activation_bytes_;
+  const Placement tensor_;
+  int64_t sequences_ = 1;
+  int64_t query_tokens_ = 1;
+  int64_t tokens_ = 1;
+  int64_t split_tokens_ = 1;
+  bool absorbed_ = false;
+};
+
+void BuildRecompute(Builder& builder, workload::Recompute recompute, bool fused, bool mixture,
+                    Block& block) {
+  if (recompute == workload::Recompute::kFull) {
+    builder.LayerForward(block, mixture);
+  } else if (recompute == workload::Recompute::kSelective && !fused) {
+    // The attention core; a FlashAttention backward pass recomputes it inside the kernel anyway.
+    builder.AttentionCore(block, AttentionPhase::kPrefill);
+  }
+}
+
+double OneLayerParameters(const Job& job, bool mixture) {
+  StageClass one;
+  (mixture ? one.mixture_layer_count : one.dense_layer_count) = 1;
+  return CountRankParameters(job, one).Total();
+}
+
+}  // namespace
+
+TrainingGraph BuildTrainingGraph(const Job& job, const GraphOptions& options) {
+  const auto& work = std::get<workload::TrainingWorkload>(job.workload);
+  const ParallelPlan& plan = job.plan;
+  TrainingGraph graph;
+  Builder builder(job, options, graph);
+  const int64_t local = work.sequence_length / plan.context_parallel_size;
+  builder.SetTokens(plan.micro_batch_size, local, plan.micro_batch_size * local);
+
+  graph.micro_batch_count =
+      work.global_batch_size / (plan.micro_batch_size * plan.data_parallel_size);
+  const auto layer = [&](TrainingBlocks& blocks, bool mixture) {
+    builder.LayerForward(blocks.forward, mixture);
+    builder.LayerBackward(blocks.backward, mixture);
+    BuildRecompute(builder, plan.recompute, options.fused_attention, mixture, blocks.recompute);
+    builder.ShardedData(blocks, OneLayerParameters(job, mixture));
+  };
+  const bool mixture = job.model.IsMixture();
+  if (!mixture || job.model.experts.dense_layer_count > 0) layer(graph.dense, false);
+  if (mixture && job.model.experts.dense_layer_count < job.model.layer_count) {
+    layer(graph.mixture, true);
+  }
+  builder.EmbeddingForward(graph.embedding.forward);
+  builder.EmbeddingBackward(graph.embedding.backward);
+  builder.HeadForwardTraining(graph.head.forward);
+  builder.HeadBackward(graph.head.backward);
+  builder.ShardedData(graph.embedding, CountRankParameters(job, {.has_embedding = true}).embedding);
+  if (!(job.model.tied_embeddings && plan.pipeline_parallel_size == 1)) {
+    builder.ShardedData(graph.head, CountRankParameters(job, {.has_head = true}).output_head);
+  }
+
+  for (const StageClass& stage : StageClasses(job)) {
+    graph.stages.push_back(builder.Step(stage, work.optimizer));
+  }
+  builder.Send(graph.send, static_cast<double>(builder.split_tokens()),
+               2 * static_cast<double>(plan.virtual_pipeline_size));
+  if (job.model.tied_embeddings && plan.pipeline_parallel_size > 1) {
+    const double bytes =
+        options.gradient_bytes * static_cast<double>(job.model.hidden_size) *
+        static_cast<double>(CeilDivide(job.model.vocabulary_size, plan.tensor_parallel_size));
+    graph.tied_embedding.push_back(builder.Communicate(CollectiveKind::kAllReduce, bytes,
+                                                       builder.PipelineNeighbours(),
+                                                       CommunicationClass::kShardedData));
+  }
+  return graph;
+}
+
+InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) {
+  const auto& work = std::get<workload::InferenceWorkload>(job.workload);
+  const ParallelPlan& plan = job.plan;
+  InferenceGraph graph;
+  Builder builder(job, options, graph);
+  graph.sequence_count = CeilDivide(work.batch_size, plan.data_parallel_size);
+  graph.dense_layer_count =
+      job.model.IsMixture() ? job.model.experts.dense_layer_count : job.model.layer_count;
+  graph.mixture_layer_count = job.model.layer_count - graph.dense_layer_count;
+  const double boundaries = static_cast<double>(plan.pipeline_parallel_size - 1);
+
+  builder.SetTokens(graph.sequence_count, work.prompt_tokens,
+                    graph.sequence_count * work.prompt_tokens);
+  builder.EmbeddingForward(graph.prefill_embedding);
+  if (graph.dense_layer_count > 0) builder.LayerForward(graph.prefill_dense, false);
+  if (graph.mixture_layer_count > 0) builder.LayerForward(graph.prefill_mixture, true);
+  builder.Send(graph.prefill_send, static_cast<double>(builder.split_tokens()), boundaries);
+  builder.HeadInference(graph.head, graph.sequence_count);
+
+  graph.decode_step_count = std::max<int64_t>(0, work.output_tokens - 1);
+  if (graph.decode_step_count == 0) return graph;
+  builder.SetTokens(graph.sequence_count, 1, graph.sequence_count);
+  builder.SetAbsorbed(true);
+  builder.EmbeddingForward(graph.decode_embedding);
+  const auto decode = [&](Block& block, bool mixture) {
+    builder.AttentionAround(block);
+    builder.AbsorbedProjections(block);
+    builder.FfnForward(block, mixture);
+  };
+  if (graph.dense_layer_count > 0) decode(graph.decode_dense, false);
+  if (graph.mixture_layer_count > 0) decode(graph.decode_mixture, true);
+  builder.Send(graph.decode_send, static_cast<double>(builder.split_tokens()), boundaries);
+
+  // Kernels are close to linear in the context; a few points follow their steps.
+  constexpr int64_t kSegments = 4;
+  const int64_t first = work.prompt_tokens + 1;
+  const int64_t last = work.prompt_tokens + graph.decode_step_count;
+  for (int64_t i = 0; i <= kSegments; ++i) {
+    const int64_t context = first + (last - first) * i / kSegments;
+    if (!graph.decode_points.empty() && graph.decode_points.back().context_tokens == context) {
+      continue;
+    }
+    graph.decode_points.push_back(
+        {context, builder.DecodeAttention(context, work.kv_cache_precision)});
+  }
+  return graph;
+}
+
+double ModelFlopCount(const Job& job) {
+  const ModelArchitecture& m = job.model;
+  const workload::ParameterCounts counts = workload::CountParameters(m);
+  const double layers = static_cast<double>(m.layer_count);
+  double per_layer_sum = layers * static_cast<double>(counts.attention_per_layer) +
+                         static_cast<double>(counts.dense_layer_count) *
+                             static_cast<double>(counts.dense_ffn_per_layer);
+  if (m.IsMixture()) {
+    const double visited = static_cast<double>(counts.routed_experts_per_layer) *
+                           static_cast<double>(m.experts.experts_per_token) /
+                           static_cast<double>(m.experts.expert_count);
+    per_layer_sum += static_cast<double>(counts.mixture_layer_count) *
+                     (visited + static_cast<double>(counts.shared_experts_per_layer) +
+                      static_cast<double>(counts.router_per_layer));
+  }
+  const double head = static_cast<double>(m.vocabulary_size) * static_cast<double>(m.hidden_size);
+  // Scores and context: 2 x 2 flops for each query, key and channel.
+  const double width = static_cast<double>(m.attention_head_count) *
+                       (m.IsLatent() ? static_cast<double>(m.latent_attention.nope_head_size +
+                                                           m.latent_attention.rope_head_size +
+                                                           m.latent_attention.value_head_size) /
+                                           2
+                                     : static_cast<double>(m.head_size));
+  const double per_pair = 4 * layers * width;
+  const auto seen = [&](double keys) {
+    return m.sliding_window > 0 ? std::min(keys, static_cast<double>(m.sliding_window)) : keys;
+  };
+  const auto prompt_pairs = [&](double tokens) {
+    const double w = seen(tokens);
+    return m.causal ? tokens * w - w * w / 2 : tokens * w;
+  };
+  if (const auto* work = std::get_if<workload::TrainingWorkload>(&job.workload)) {
+    const double sequence = static_cast<double>(work->sequence_length);
+    const double forward =
+        2 * sequence * (per_layer_sum + head) + per_pair * prompt_pairs(sequence);
+    return 3 * forward * static_cast<double>(work->global_batch_size);
+  }
+  const auto& work = std::get<workload::InferenceWorkload>(job.workload);
+  const double prompt = static_cast<double>(work.prompt_tokens);
+  const double steps = static_cast<double>(std::max<int64_t>(0, work.output_tokens - 1));
+  const double decode_pairs = steps * (seen(prompt + 1) + seen(prompt + steps)) / 2;
+  return static_cast<double>(work.batch_size) *
+         (2 * (prompt + steps) * per_layer_sum + 2 * (1 + steps) * head +
+          per_pair * (prompt_pairs(prompt) + decode_pairs));
+}
+
+}  // namespace sextant::orchestrator

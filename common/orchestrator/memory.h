@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_COMMON_ORCHESTRATOR_MEMORY_H_
+#define SEXTANT_COMMON_ORCHESTRATOR_MEMORY_H_
+
+#include <cstdint>
+
+#include "common/orchestrator/framework_parameters.h"
+#include "common/orchestrator/prediction.h"
+#include "common/workload/job.h"
+
+namespace sextant::orchestrator {
+
+// Bytes on the heaviest rank of a valid job: the only model behind every out-of-memory verdict.
+// The verdict also counts what the device holds beside allocated memory (context, fragmentation).
+// Not differentiated: memory parameters are fitted on its parts. O(pipeline ranks).
+// `fused_attention` false: the scores of every head are saved for the backward pass.
+MemoryPrediction PredictMemory(const workload::Job& job, const MemoryParameters<double>& p,
+                               bool fused_attention);
+
+// Bytes of activations that one layer saves for one micro-batch on one rank, with 16-bit elements
+// (Korthikanti et al. 2022, equations 1 to 5, generalised to grouped heads and gated networks).
+double LayerActivationBytes(const workload::Job& job, bool mixture, bool fused_attention);
+
+// Micro-batches (in units of one rank's whole share of layers) whose activations pipeline rank
+// `rank` holds at once.
+double MicroBatchesInFlight(const workload::ParallelPlan& plan, int64_t micro_batch_count,
+                            int64_t rank);
+
+// Tokens for which the whole instance of a valid inference job can hold keys and values. 0 when
+// weights alone do not fit.
+int64_t KvCacheCapacityTokens(const workload::Job& job, const MemoryParameters<double>& p);
+
+}  // namespace sextant::orchestrator
+
+#endif  // SEXTANT_COMMON_ORCHESTRATOR_MEMORY_H_

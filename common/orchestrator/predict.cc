@@ -1,0 +1,407 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/orchestrator/predict.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/nearest.h"
+#include "common/base/status_macros.h"
+#include "common/collectives/faults.h"
+#include "common/orchestrator/memory.h"
+
+namespace sextant::orchestrator {
+namespace {
+
+using workload::Job;
+
+constexpr double kNormalQuantile90 = 1.645;  // of a two-sided 90 % interval
+// Held-out shapes scatter more than those a block was fitted on.
+constexpr double kExtrapolatedWidening = 1.5;
+constexpr double kSmallestBindingShare = 0.05;
+
+PricedBlock PriceBlock(const Block& block, const PortAnswers& answers) {
+  PricedBlock priced;
+  for (const OperatorUse& use : block.operators) {
+    const double seconds = use.count * answers.operators[static_cast<size_t>(use.index)].seconds;
+    priced.kernel_count += use.count;
+    switch (use.category) {
+      case OperatorClass::kMatrixMultiply:
+        priced.matrix_seconds += seconds;
+        break;
+      case OperatorClass::kAttention:
+        priced.attention_seconds += seconds;
+        break;
+      case OperatorClass::kMemoryBound:
+        priced.memory_bound_seconds += seconds;
+        break;
+    }
+  }
+  for (const CollectiveUse& use : block.collectives) {
+    const double seconds = use.count * answers.collectives[static_cast<size_t>(use.index)].seconds;
+    priced.kernel_count += use.count;
+    switch (use.category) {
+      case CommunicationClass::kTensor:
+        priced.tensor_parallel_seconds += seconds;
+        break;
+      case CommunicationClass::kContext:
+        priced.context_parallel_seconds += seconds;
+        break;
+      case CommunicationClass::kExpert:
+        priced.expert_parallel_seconds += seconds;
+        break;
+      case CommunicationClass::kShardedData:
+        priced.sharded_data_seconds += seconds;
+        break;
+    }
+  }
+  return priced;
+}
+
+double PriceCollectives(const std::vector<CollectiveUse>& uses, const PortAnswers& answers) {
+  double seconds = 0;
+  for (const CollectiveUse& use : uses) {
+    seconds += use.count * answers.collectives[static_cast<size_t>(use.index)].seconds;
+  }
+  return seconds;
+}
+
+struct PricedBlocks {
+  PricedBlock forward;
+  PricedBlock backward;
+  PricedBlock recompute;
+};
+PricedBlocks PriceBlocks(const TrainingBlocks& blocks, const PortAnswers& answers) {
+  return {PriceBlock(blocks.forward, answers), PriceBlock(blocks.backward, answers),
+          PriceBlock(blocks.recompute, answers)};
+}
+
+// Seconds by what binds, summed over operators and communication; only shares matter.
+class BindingShares {
+ public:
+  void Add(absl::string_view name, double seconds) {
+    total_ += seconds;
+    for (auto& [known, sum] : shares_) {
+      if (known == name) {
+        sum += seconds;
+        return;
+      }
+    }
+    shares_.emplace_back(std::string(name), seconds);
+  }
+  void AddBlock(const Block& block, const PortAnswers& answers, double factor) {
+    for (const OperatorUse& use : block.operators) {
+      const auto& estimate = answers.operators[static_cast<size_t>(use.index)];
+      Add(operator_cost::BindingName(estimate.binding), factor * use.count * estimate.seconds);
+    }
+    AddCollectives(block.collectives, answers, factor);
+  }
+  void AddCollectives(const std::vector<CollectiveUse>& uses, const PortAnswers& answers,
+                      double factor) {
+    for (const CollectiveUse& use : uses) {
+      const auto& estimate = answers.collectives[static_cast<size_t>(use.index)];
+      Add(estimate.network_bound ? "network_bandwidth" : "node_bandwidth",
+          factor * use.count * estimate.seconds);
+    }
+  }
+  std::vector<std::string> Largest() {
+    std::stable_sort(shares_.begin(), shares_.end(),
+                     [](const auto& a, const auto& b) { return a.second > b.second; });
+    std::vector<std::string> names;
+    for (const auto& [name, seconds] : shares_) {
+      if (seconds >= kSmallestBindingShare * total_ && seconds > 0) names.push_back(name);
+    }
+    return names;
+  }
+
+ private:
+  std::vector<std::pair<std::string, double>> shares_;
+  double total_ = 0;
+};
+
+void SetInterval(Prediction& prediction, double sigma) {
+  if (prediction.extrapolated) sigma *= kExtrapolatedWidening;
+  const double factor = std::exp(kNormalQuantile90 * sigma);
+  prediction.interval_low_seconds = prediction.total_seconds / factor;
+  prediction.interval_high_seconds = prediction.total_seconds * factor;
+}
+
+double Sum(const std::vector<TimePart>& parts) {
+  double sum = 0;
+  for (const TimePart& part : parts) sum += part.seconds;
+  return sum;
+}
+
+void NoteExtrapolation(const PortAnswers& answers, const FrameworkParameters<double>& parameters,
+                       const Job& job, Prediction& prediction) {
+  const auto far = [](const auto& estimate) { return estimate.extrapolated; };
+  const auto operators = std::count_if(answers.operators.begin(), answers.operators.end(), far);
+  const auto collectives =
+      std::count_if(answers.collectives.begin(), answers.collectives.end(), far);
+  if (operators > 0) {
+    prediction.warnings.push_back(
+        absl::StrCat(operators, " of ", answers.operators.size(),
+                     " operators lie outside what the parameters were fitted on"));
+  }
+  if (collectives > 0) {
+    prediction.warnings.push_back(
+        absl::StrCat(collectives, " of ", answers.collectives.size(),
+                     " collectives lie outside what the parameters were fitted on"));
+  }
+  if (parameters.transferred) {
+    prediction.warnings.push_back(absl::StrCat(
+        "no framework parameters were fitted for accelerator ", job.cluster.accelerator.name));
+  }
+  if (operators > 0 || collectives > 0 || parameters.transferred) prediction.extrapolated = true;
+}
+
+void PredictTraining(const Job& job, const TrainingGraph& graph, const PortAnswers& answers,
+                     const FrameworkParameters<double>& parameters, Prediction& prediction) {
+  const auto& work = std::get<workload::TrainingWorkload>(job.workload);
+  const TrainingTimes<double> times = TrainingStep(
+      PriceTraining(graph, answers, job.plan.virtual_pipeline_size), parameters.training);
+  prediction.breakdown = {{"matrix_multiply", times.matrix_multiply},
+                          {"attention", times.attention},
+                          {"memory_bound", times.memory_bound},
+                          {"recompute", times.recompute},
+                          {"tensor_parallel_exposed", times.tensor_parallel_exposed},
+                          {"context_parallel_exposed", times.context_parallel_exposed},
+                          {"expert_parallel_exposed", times.expert_parallel_exposed},
+                          {"pipeline_send", times.pipeline_send},
+                          {"pipeline_bubble", times.pipeline_bubble},
+                          {"data_parallel_exposed", times.data_parallel_exposed},
+                          {"optimizer", times.optimizer},
+                          {"framework", times.framework}};
+  prediction.total_seconds = Sum(prediction.breakdown);
+  prediction.tokens_per_second = static_cast<double>(work.global_batch_size) *
+                                 static_cast<double>(work.sequence_length) /
+                                 prediction.total_seconds;
+  SetInterval(prediction, parameters.residual.training);
+
+  BindingShares shares;
+  const double m = static_cast<double>(graph.micro_batch_count);
+  const StageClass* busiest = &graph.stages.front().stage;
+  for (const StageStep& step : graph.stages) {
+    if (step.stage.LayerCount() > busiest->LayerCount()) busiest = &step.stage;
+  }
+  const auto add = [&](const TrainingBlocks& blocks, int64_t count) {
+    for (const Block* block : {&blocks.forward, &blocks.backward, &blocks.recompute}) {
+      shares.AddBlock(*block, answers, m * static_cast<double>(count));
+    }
+  };
+  add(graph.dense, busiest->dense_layer_count);
+  add(graph.mixture, busiest->mixture_layer_count);
+  add(graph.embedding, busiest->has_embedding ? 1 : 0);
+  add(graph.head, busiest->has_head ? 1 : 0);
+  shares.AddCollectives(graph.send, answers, m);
+  shares.AddCollectives(graph.stages.front().reduce, answers, 1);
+  shares.Add("hbm_bandwidth", times.optimizer);
+  shares.Add("pipeline_bubble", times.pipeline_bubble);
+  shares.Add("framework", times.framework);
+  prediction.binding = shares.Largest();
+}
+
+void PredictInference(const Job& job, const InferenceGraph& graph, const PortAnswers& answers,
+                      const FrameworkParameters<double>& parameters, Prediction& prediction) {
+  const auto& work = std::get<workload::InferenceWorkload>(job.workload);
+  const PricedInference priced = PriceInference(graph, answers);
+  const InferenceTimes<double> prefill = PrefillTimes(priced, parameters.inference);
+  const InferenceTimes<double> decode = DecodeTimes(priced, parameters.inference);
+  InferenceTimes<double> times = prefill;
+  times.Add(decode);
+  prediction.breakdown = {{"matrix_multiply", times.matrix_multiply},
+                          {"attention", times.attention},
+                          {"memory_bound", times.memory_bound},
+                          {"tensor_parallel_exposed", times.tensor_parallel_exposed},
+                          {"expert_parallel_exposed", times.expert_parallel_exposed},
+                          {"pipeline_send", times.pipeline_send},
+                          {"framework", times.framework}};
+  prediction.total_seconds = Sum(prediction.breakdown);
+  prediction.time_to_first_token_seconds = prefill.Total();
+  const double steps = static_cast<double>(graph.decode_step_count);
+  if (graph.decode_step_count > 0) {
+    prediction.inter_token_latency_seconds = decode.Total() / steps;
+  }
+  const int64_t tokens = work.output_tokens > 0 ? work.output_tokens : work.prompt_tokens;
+  prediction.tokens_per_second =
+      static_cast<double>(work.batch_size) * static_cast<double>(tokens) / prediction.total_seconds;
+  prediction.kv_cache_capacity_tokens = KvCacheCapacityTokens(job, parameters.memory);
+  // The scatter of a sum of two parts whose errors are taken to go together.
+  const double share = prefill.Total() / prediction.total_seconds;
+  SetInterval(prediction,
+              share * parameters.residual.prefill + (1 - share) * parameters.residual.decode);
+
+  BindingShares shares;
+  const double dense = static_cast<double>(graph.dense_layer_count);
+  const double mixture = static_cast<double>(graph.mixture_layer_count);
+  shares.AddBlock(graph.prefill_dense, answers, dense);
+  shares.AddBlock(graph.prefill_mixture, answers, mixture);
+  shares.AddBlock(graph.decode_dense, answers, dense * steps);
+  shares.AddBlock(graph.decode_mixture, answers, mixture * steps);
+  shares.AddBlock(graph.head, answers, 1 + steps);
+  for (const DecodePoint& point : graph.decode_points) {
+    const auto& estimate = answers.operators[static_cast<size_t>(point.index)];
+    shares.Add(operator_cost::BindingName(estimate.binding),
+               estimate.seconds * (dense + mixture) * steps /
+                   static_cast<double>(graph.decode_points.size()));
+  }
+  shares.AddCollectives(graph.prefill_send, answers, 1);
+  shares.AddCollectives(graph.decode_send, answers, steps);
+  shares.Add("framework", times.framework);
+  prediction.binding = shares.Largest();
+}
+
+absl::Status CheckProfile(const Job& job, const parameters::ParameterSet& set,
+                          const PredictOptions& options, Prediction& prediction) {
+  if (job.framework.empty()) return absl::OkStatus();
+  const hardware::Accelerator& accelerator = job.cluster.accelerator;
+  const parameters::ParameterSource source =
+      parameters::ResolveSource(set, accelerator.name, accelerator.parameter_donor);
+  const std::vector<std::string> known = set.Profiles(source.accelerator);
+  if (known.empty() || set.HasProfile(source.accelerator, job.framework)) return absl::OkStatus();
+  if (!options.unknown_profile_is_default) {
+    return base::UnknownName(absl::StrCat("framework profile of ", source.accelerator),
+                             job.framework, known);
+  }
+  prediction.extrapolated = true;
+  prediction.warnings.push_back(absl::StrCat("framework ", job.framework,
+                                             " is unknown to the parameter set; ",
+                                             source.accelerator, "'s shared values were used"));
+  return absl::OkStatus();
+}
+
+// Rates of a precision that only weights use (int4) are those of what it is multiplied in.
+double PeakRate(const Job& job) {
+  const hardware::Precision precision =
+      job.precision == hardware::Precision::kInt4 ? hardware::Precision::kBf16 : job.precision;
+  return job.cluster.accelerator.MatrixRate(precision);
+}
+
+}  // namespace
+
+GraphOptions OptionsFor(const Job& job, const FrameworkParameters<double>& parameters) {
+  const double fused =
+      job.IsTraining() ? parameters.training.fused_attention : parameters.inference.fused_attention;
+  return {.fused_attention = fused >= 0.5,
+          .gradient_bytes = std::clamp(parameters.memory.gradient_bytes, 2.0, 4.0)};
+}
+
+absl::StatusOr<PortAnswers> AskPorts(const Graph& graph, const Job& job,
+                                     OperatorCostPort& operator_cost,
+                                     NetworkTimePort& network_time) {
+  PortAnswers answers;
+  SEXTANT_ASSIGN_OR_RETURN(
+      answers.operators,
+      operator_cost.EstimateOperators(graph.operators, job.cluster.accelerator, job.framework));
+  if (!graph.collectives.empty()) {
+    const hardware::Cluster cluster = collectives::ApplyFaults(job.cluster, job.faults);
+    SEXTANT_ASSIGN_OR_RETURN(answers.collectives, network_time.EstimateCollectives(
+                                                      graph.collectives, cluster, job.framework));
+  }
+  if (answers.operators.size() != graph.operators.size() ||
+      answers.collectives.size() != graph.collectives.size()) {
+    return absl::InternalError("a port answered another number of items than it was asked");
+  }
+  return answers;
+}
+
+PricedTraining PriceTraining(const TrainingGraph& graph, const PortAnswers& answers,
+                             int64_t virtual_pipeline_size) {
+  const PricedBlocks embedding = PriceBlocks(graph.embedding, answers);
+  const PricedBlocks dense = PriceBlocks(graph.dense, answers);
+  const PricedBlocks mixture = PriceBlocks(graph.mixture, answers);
+  const PricedBlocks head = PriceBlocks(graph.head, answers);
+  PricedTraining priced;
+  for (const StageStep& step : graph.stages) {
+    PricedStage stage;
+    stage.rank_count = step.stage.rank_count;
+    const auto add = [&](const PricedBlocks& blocks, int64_t count) {
+      const double factor = static_cast<double>(count);
+      stage.forward.AddScaled(blocks.forward, factor);
+      stage.backward.AddScaled(blocks.backward, factor);
+      stage.recompute.AddScaled(blocks.recompute, factor);
+    };
+    add(embedding, step.stage.has_embedding ? 1 : 0);
+    add(dense, step.stage.dense_layer_count);
+    add(mixture, step.stage.mixture_layer_count);
+    add(head, step.stage.has_head ? 1 : 0);
+    stage.reduce_seconds = PriceCollectives(step.reduce, answers);
+    stage.optimizer_seconds = PriceBlock(step.optimizer, answers).memory_bound_seconds;
+    priced.stages.push_back(stage);
+  }
+  priced.send_seconds = PriceCollectives(graph.send, answers);
+  priced.tied_embedding_seconds = PriceCollectives(graph.tied_embedding, answers);
+  priced.micro_batch_count = graph.micro_batch_count;
+  priced.virtual_pipeline_size = virtual_pipeline_size;
+  return priced;
+}
+
+PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& answers) {
+  const double dense = static_cast<double>(graph.dense_layer_count);
+  const double mixture = static_cast<double>(graph.mixture_layer_count);
+  const PricedBlock head = PriceBlock(graph.head, answers);
+  PricedInference priced;
+  priced.prefill = PriceBlock(graph.prefill_embedding, answers);
+  priced.prefill.AddScaled(PriceBlock(graph.prefill_dense, answers), dense);
+  priced.prefill.AddScaled(PriceBlock(graph.prefill_mixture, answers), mixture);
+  priced.prefill.AddScaled(head, 1);
+  priced.prefill_send_seconds = PriceCollectives(graph.prefill_send, answers);
+  priced.decode_step_count = graph.decode_step_count;
+  priced.sequence_count = graph.sequence_count;
+  if (graph.decode_step_count == 0) return priced;
+  priced.decode = PriceBlock(graph.decode_embedding, answers);
+  priced.decode.AddScaled(PriceBlock(graph.decode_dense, answers), dense);
+  priced.decode.AddScaled(PriceBlock(graph.decode_mixture, answers), mixture);
+  priced.decode.AddScaled(head, 1);
+  priced.decode.kernel_count += dense + mixture;  // the attention cores
+  priced.decode_send_seconds = PriceCollectives(graph.decode_send, answers);
+  for (const DecodePoint& point : graph.decode_points) {
+    priced.contexts.push_back(
+        {point.context_tokens,
+         (dense + mixture) * answers.operators[static_cast<size_t>(point.index)].seconds});
+  }
+  return priced;
+}
+
+absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_cost,
+                                   NetworkTimePort& network_time, const PredictOptions& options) {
+  SEXTANT_RETURN_IF_ERROR(workload::ValidateJob(job));
+  SEXTANT_ASSIGN_OR_RETURN(const std::shared_ptr<const parameters::ParameterSet> set,
+                           operator_cost.CurrentParameters());
+  Prediction prediction;
+  prediction.parameter_set = set->version();
+  SEXTANT_RETURN_IF_ERROR(CheckProfile(job, *set, options, prediction));
+  const FrameworkParameters<double> parameters =
+      ResolveFrameworkParameters(*set, job.cluster.accelerator, job.framework);
+  const GraphOptions graph_options = OptionsFor(job, parameters);
+
+  if (job.IsTraining()) {
+    const TrainingGraph graph = BuildTrainingGraph(job, graph_options);
+    SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
+                             AskPorts(graph, job, operator_cost, network_time));
+    NoteExtrapolation(answers, parameters, job, prediction);
+    PredictTraining(job, graph, answers, parameters, prediction);
+  } else {
+    const InferenceGraph graph = BuildInferenceGraph(job, graph_options);
+    SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
+                             AskPorts(graph, job, operator_cost, network_time));
+    NoteExtrapolation(answers, parameters, job, prediction);
+    PredictInference(job, graph, answers, parameters, prediction);
+  }
+  const double gpus = static_cast<double>(job.gpu_count);
+  prediction.tokens_per_second_per_gpu = prediction.tokens_per_second / gpus;
+  prediction.model_flops_utilization =
+      ModelFlopCount(job) / (prediction.total_seconds * gpus * PeakRate(job));
+  prediction.memory = PredictMemory(job, parameters.memory, graph_options.fused_attention);
+  if (!prediction.memory.fits &&
+      prediction.memory.total_bytes <= prediction.memory.capacity_bytes) {
+    prediction.warnings.push_back(
+        "the shortfall counts device memory that the CUDA context and the allocator hold beside "
+        "what is allocated");
+  }
+  return prediction;
+}
+
+}  // namespace sextant::orchestrator

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/orchestrator/predict.h"
+
+#include <cmath>
+
+#include "common/orchestrator/local_ports.h"
+#include "common/orchestrator/test_jobs.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+namespace sextant::orchestrator {
+namespace {
+
+using ::testing::HasSubstr;
+using workload::Job;
+
+std::shared_ptr<const parameters::ParameterSet> Uncalibrated() {
+  return std::make_shared<const parameters::ParameterSet>();
+}
+
+absl::StatusOr<Prediction> TryPredict(
+    const Job& job, std::shared_ptr<const parameters::ParameterSet> set = Uncalibrated(),
+    const PredictOptions& options = {}) {
+  LocalOperatorCost operators(set);
+  LocalNetworkTime network(set);
+  return Predict(job, operators, network, options);
+}
+
+Prediction PredictOrDie(const Job& job) {
+  absl::StatusOr<Prediction> prediction = TryPredict(job);
+  EXPECT_TRUE(prediction.ok()) << prediction.status();
+  return prediction.ok() ? *std::move(prediction) : Prediction{};
+}
+
+double PartOf(const Prediction& prediction, const std::string& name) {
+  for (const TimePart& part : prediction.breakdown) {
+    if (part.name == name) return part.seconds;
+  }
+  ADD_FAILURE() << "no part " << name;
+  return 0;
+}
+
+void ExpectConsistent(const Prediction& p) {
+  double sum = 0;
+  for (const TimePart& part : p.breakdown) {
+    EXPECT_GE(part.seconds, 0) << part.name;
+    EXPECT_LE(part.seconds, p.total_seconds) << part.name;
+    sum += part.seconds;
+  }
+  EXPECT_NEAR(sum, p.total_seconds, 1e-9 * p.total_seconds);
+  EXPECT_GT(p.total_seconds, 0);
+  EXPECT_LT(p.interval_low_seconds, p.total_seconds);
+  EXPECT_GT(p.interval_high_seconds, p.total_seconds);
+  EXPECT_GT(p.model_flops_utilization, 0);
+  EXPECT_LT(p.model_flops_utilization, 1);
+  int64_t bytes = 0;
+  for (const MemoryPart& part : p.memory.breakdown) bytes += part.bytes;
+  EXPECT_EQ(bytes, p.memory.total_bytes);
+  EXPECT_FALSE(p.binding.empty());
+}
+
+TEST(Predict, PartsSumToTheTotalAndStayInsideIt) {
+  ExpectConsistent(PredictOrDie(Megatron175()));
+  ExpectConsistent(PredictOrDie(LlamaTraining()));
+  ExpectConsistent(PredictOrDie(LlamaServing()));
+}
+
+TEST(Predict, EqualJobsGiveEqualAnswers) {
+  EXPECT_EQ(PredictOrDie(Megatron175()), PredictOrDie(Megatron175()));
+}
+
+TEST(Predict, OptimizerTimeDoesNotDependOnMicroBatches) {
+  Job one = LlamaTraining();
+  std::get<workload::TrainingWorkload>(one.workload).global_batch_size = 4;
+  Job many = one;
+  std::get<workload::TrainingWorkload>(many.workload).global_batch_size = 256;
+  EXPECT_EQ(PartOf(PredictOrDie(one), "optimizer"), PartOf(PredictOrDie(many), "optimizer"));
+}
+
+TEST(Predict, RecomputationCostsTimeAndSavesMemory) {
+  Job none = Megatron175();
+  none.plan.recompute = workload::Recompute::kNone;
+  Job full = none;
+  full.plan.recompute = workload::Recompute::kFull;
+  const Prediction kept = PredictOrDie(none);
+  const Prediction again = PredictOrDie(full);
+  EXPECT_GT(again.total_seconds, 1.15 * kept.total_seconds);
+  EXPECT_LT(again.total_seconds, 1.45 * kept.total_seconds);
+  EXPECT_LT(again.memory.total_bytes, kept.memory.total_bytes);
+}
+
+TEST(Predict, MoreBandwidthIsNeverSlower) {
+  Job job = Megatron175();
+  double before = PredictOrDie(job).total_seconds;
+  for (int i = 0; i < 3; ++i) {
+    job.cluster.network_bandwidth_bytes_per_second *= 2;
+    job.cluster.node_bandwidth_bytes_per_second *= 2;
+    const double after = PredictOrDie(job).total_seconds;
+    EXPECT_LE(after, before * (1 + 1e-12));
+    before = after;
+  }
+}
+
+TEST(Predict, ADeratedNetworkIsSlower) {
+  Job job = LlamaTraining();
+  job.gpu_count = 64;
+  job.plan.data_parallel_size = 32;
+  const double healthy = PredictOrDie(job).total_seconds;
+  job.faults = {{.scope = "network", .bandwidth_fraction = 0.1}};
+  EXPECT_GT(PredictOrDie(job).total_seconds, healthy);
+}
+
+// GPT-3 175B: 6 N D = 6 x 175e9 x 64 x 2048 = 1.376e17; the exact count adds attention scores
+// (causal: 6 x s / 2 x 2 h per token and layer, 1.4 % of it) and drops the embedding lookup.
+TEST(ModelFlopCount, IsSixNDWithAttention) {
+  EXPECT_NEAR(ModelFlopCount(Megatron175()), 6 * 174.6e9 * 64 * 2048, 0.03 * 1.376e17);
+  Job untied = Megatron175();
+  untied.model.tied_embeddings = false;
+  EXPECT_EQ(ModelFlopCount(untied), ModelFlopCount(Megatron175()));
+}
+
+TEST(Predict, DecodeOfZeroAndOneTokenIsAPrefill) {
+  Job job = LlamaServing();
+  auto& work = std::get<workload::InferenceWorkload>(job.workload);
+  work.output_tokens = 0;
+  const Prediction none = PredictOrDie(job);
+  work.output_tokens = 1;
+  const Prediction one = PredictOrDie(job);
+  EXPECT_EQ(none.total_seconds, one.total_seconds);
+  EXPECT_EQ(one.total_seconds, *one.time_to_first_token_seconds);
+  EXPECT_FALSE(one.inter_token_latency_seconds.has_value());
+}
+
+TEST(Predict, InferenceIsFirstTokenPlusTheOthers) {
+  const Prediction p = PredictOrDie(LlamaServing());
+  EXPECT_NEAR(p.total_seconds,
+              *p.time_to_first_token_seconds + 127 * *p.inter_token_latency_seconds,
+              1e-9 * p.total_seconds);
+  // Every weight is read for each token: 13.5 GB at 2.039 TB/s is a floor of 6.5 ms.
+  EXPECT_GT(*p.inter_token_latency_seconds, 6.5e-3);
+  EXPECT_LT(*p.inter_token_latency_seconds, 20e-3);
+}
+
+TEST(Predict, MixtureFlopsAreThoseOfVisitedExperts) {
+  Job job = LlamaTraining();
+  job.model.experts = {.expert_count = 8, .experts_per_token = 2, .expert_ffn_size = 14336};
+  const Prediction p = PredictOrDie(job);
+  ExpectConsistent(p);
+  Job wide = job;
+  wide.model.experts.expert_count = 16;
+  // A bigger router is all that the model computes more.
+  EXPECT_NEAR(ModelFlopCount(wide) / ModelFlopCount(job), 1, 1e-3);
+}
+
+TEST(Predict, WrongJobsNameEveryViolation) {
+  Job job = LlamaTraining();
+  job.plan.tensor_parallel_size = 3;
+  const absl::Status status = TryPredict(job).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("plan.tensor_parallel_size"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("gpu_count"));
+}
+
+TEST(Predict, UnknownProfilesAreRefusedOrFlagged) {
+  parameters::AcceleratorParameters a100;
+  a100.profiles["megatron-lm"]["training.step_seconds"] = {.value = 0.02};
+  const auto set = std::make_shared<const parameters::ParameterSet>(
+      parameters::Provenance{},
+      std::map<std::string, parameters::AcceleratorParameters, std::less<>>{
+          {"a100-sxm4-80gb", a100}});
+  Job job = LlamaTraining();
+  job.framework = "megatron-ml";
+  const absl::Status status = TryPredict(job, set).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("megatron-lm"));
+  const absl::StatusOr<Prediction> flagged =
+      TryPredict(job, set, {.unknown_profile_is_default = true});
+  ASSERT_TRUE(flagged.ok()) << flagged.status();
+  EXPECT_TRUE(flagged->extrapolated);
+  EXPECT_THAT(flagged->warnings, ::testing::Contains(HasSubstr("megatron-ml")));
+}
+
+}  // namespace
+}  // namespace sextant::orchestrator
