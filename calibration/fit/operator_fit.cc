@@ -20,7 +20,7 @@ using operator_cost::Block;
 using parameters::ParameterDescriptor;
 
 // Room for the largest block; one size, so that each formula is compiled once for derivatives.
-constexpr int kJetSize = 10;
+constexpr int kJetSize = 12;
 constexpr int kLeastRowsOfProfile = 30;
 // A measurement this far below the roofline is wrong or of another card.
 constexpr double kRooflineTolerance = 0.95;

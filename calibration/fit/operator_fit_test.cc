@@ -26,7 +26,7 @@ using operator_cost::OperatorParameters;
 using operator_cost::Precision;
 using operator_cost::RandomOperators;
 using parameters::ParameterSet;
-using Jet = ceres::Jet<double, 10>;
+using Jet = ceres::Jet<double, 12>;
 
 OperatorParameters<double> Initial(const hardware::Accelerator& accelerator) {
   return operator_cost::ResolveOperatorParameters(ParameterSet(), accelerator, "");
@@ -40,7 +40,7 @@ std::vector<double> InitialValues(Block block) {
 
 Jet JetSeconds(const Operator& op, const std::vector<double>& values,
                const hardware::Accelerator& accelerator, const OperatorParameters<double>& others) {
-  Jet jets[10];
+  Jet jets[12];
   for (size_t i = 0; i < values.size(); ++i) jets[i] = Jet(values[i], static_cast<int>(i));
   return BlockCost(BlockOf(op), op, accelerator, static_cast<const Jet*>(jets), others).seconds;
 }

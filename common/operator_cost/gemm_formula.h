@@ -21,15 +21,16 @@ struct GemmParameters {
   T sm_bandwidth_ratio;
   T l2_efficiency;
   T overlap;
+  T write_overlap;
   T split_seconds;
   T fixed_seconds;
 
   static GemmParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10]};
   }
 };
 
-inline constexpr std::array<parameters::ParameterDescriptor, 10> kGemmDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 11> kGemmDescriptors = {{
     {"peak_efficiency", 0.85, 0.05, 1.0,
      "share of the matrix rate that the largest tile reaches in a long inner loop"},
     {"tile_half_reuse", 20, 0, 200,
@@ -43,6 +44,7 @@ inline constexpr std::array<parameters::ParameterDescriptor, 10> kGemmDescriptor
     {"l2_efficiency", 1.1, 0.1, 3,
      "share of the stated L2 bandwidth; above 1 where CTAs share reads"},
     {"overlap", 0.8, 0, 1, "share of the shorter of compute and memory time that is hidden"},
+    {"write_overlap", 0.7, 0, 1, "share of writing the result that runs beside later tiles"},
     {"split_seconds", 1.5e-6, 0, 20e-6,
      "seconds to reduce partial sums when the inner loop is split"},
     {"fixed_seconds", 3e-6, 0.3e-6, 50e-6, "device-visible seconds of launching one kernel"},
@@ -150,7 +152,8 @@ T GemmKernelSeconds(const GemmProblem& problem, const GemmChoice& choice,
                    narrow_bytes / (problem.hbm_bandwidth * p.sm_bandwidth_ratio));
   const T hbm = problem.hbm_bytes / (problem.hbm_bandwidth * p.hbm_efficiency);
   const T memory = Max(hbm, l2);
-  T seconds = Overlapped(compute, memory, p.overlap);
+  const T write = problem.output_bytes / (problem.hbm_bandwidth * p.hbm_efficiency);
+  T seconds = Overlapped(compute, memory, p.overlap) + (T(1.0) - p.write_overlap) * write;
   if (choice.split > 1) {
     // Partial sums are fp32: written and read once through L2.
     seconds += p.split_seconds + 8.0 * choice.tiles * tile_m * tile_n * (choice.split - 1) /
@@ -196,8 +199,8 @@ template <typename T>
 GemmParameters<double> ValuesOf(const GemmParameters<T>& p) {
   return {ValueOf(p.peak_efficiency),   ValueOf(p.tile_half_reuse), ValueOf(p.tile_fixed_seconds),
           ValueOf(p.wave_quantisation), ValueOf(p.hbm_efficiency),  ValueOf(p.sm_bandwidth_ratio),
-          ValueOf(p.l2_efficiency),     ValueOf(p.overlap),         ValueOf(p.split_seconds),
-          ValueOf(p.fixed_seconds)};
+          ValueOf(p.l2_efficiency),     ValueOf(p.overlap),         ValueOf(p.write_overlap),
+          ValueOf(p.split_seconds),     ValueOf(p.fixed_seconds)};
 }
 
 // Seconds of one GEMM, batched or grouped. The tile is chosen on values (kink where the choice

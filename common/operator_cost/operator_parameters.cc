@@ -33,7 +33,8 @@ constexpr std::array<absl::string_view, kBlockCount> kBlockNames = {"gemm.fp32",
                                                                     "memory_bound.cross_entropy",
                                                                     "memory_bound.optimizer",
                                                                     "expert_ffn.16bit",
-                                                                    "expert_ffn.8bit"};
+                                                                    "expert_ffn.8bit",
+                                                                    "expert_ffn.8bit_block"};
 
 // What differs between software stacks: how good the kernels are and what a launch costs. The rest
 // is the accelerator's.
@@ -152,8 +153,9 @@ Block BlockOf(const Operator& op) {
   if (const auto* memory = std::get_if<MemoryBoundShape>(&op.shape)) {
     return MemoryBoundBlock(memory->kind);
   }
-  return hardware::BytesPerElement(op.precision) < 2 ? Block::kExpertFfn8Bit
-                                                     : Block::kExpertFfn16Bit;
+  if (hardware::BytesPerElement(op.precision) >= 2) return Block::kExpertFfn16Bit;
+  return std::get<ExpertFfnShape>(op.shape).block_scaled ? Block::kExpertFfn8BitBlock
+                                                         : Block::kExpertFfn8Bit;
 }
 
 std::array<double, kDimensionCount> DimensionsOf(const Operator& op) {

@@ -44,13 +44,14 @@ enum class Block : int {
   kOptimizer,
   kExpertFfn16Bit,
   kExpertFfn8Bit,
+  kExpertFfn8BitBlock,
 };
-inline constexpr int kBlockCount = 24;
+inline constexpr int kBlockCount = 25;
 inline constexpr int kGemmBlockCount = 7;
 inline constexpr int kPrefillBlockCount = 3;
 inline constexpr int kDecodeBlockCount = 3;
 inline constexpr int kMemoryBoundBlockCount = 8;
-inline constexpr int kExpertFfnBlockCount = 2;
+inline constexpr int kExpertFfnBlockCount = 3;
 
 // "gemm.16bit", "attention.decode", ...
 absl::string_view BlockName(Block block);
