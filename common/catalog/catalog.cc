@@ -40,15 +40,6 @@ namespace fs = std::filesystem;
 
 constexpr int64_t kLargestFile = int64_t{8} << 20;
 
-// "meta-llama/Llama-2-7b_hf " and "META-LLAMA/llama-2-7b-hf" are one name.
-std::string Canonical(absl::string_view name) {
-  std::string canonical = absl::AsciiStrToLower(absl::StripAsciiWhitespace(name.substr(0, 256)));
-  for (char& c : canonical) {
-    if (c == '_' || c == ' ') c = '-';
-  }
-  return canonical;
-}
-
 bool IsPath(absl::string_view name) {
   return absl::StrContains(name, '/') || absl::EndsWith(name, ".yaml") ||
          absl::EndsWith(name, ".yml") || absl::EndsWith(name, ".json");
@@ -64,27 +55,6 @@ std::vector<std::string> IdsOf(const std::string& folder) {
   }
   std::sort(ids.begin(), ids.end());
   return ids;
-}
-
-// The aliases at the head of an entry: one flow list, `aliases: ["a b", c]`, that may run over
-// lines. Read as text: parsing every file of a folder would cost more than the answer.
-std::vector<std::string> AliasesOf(absl::string_view text) {
-  std::vector<std::string> aliases;
-  size_t start = absl::StartsWith(text, "aliases:") ? 0 : text.find("\naliases:");
-  if (start == absl::string_view::npos) return aliases;
-  const size_t open = text.find('[', start);
-  const size_t close = text.find(']', start);
-  if (open == absl::string_view::npos || close == absl::string_view::npos || close < open) {
-    return aliases;
-  }
-  for (absl::string_view item : absl::StrSplit(text.substr(open + 1, close - open - 1), ',')) {
-    item = absl::StripAsciiWhitespace(item);
-    if (item.size() >= 2 && (item.front() == '"' || item.front() == '\'')) {
-      item = item.substr(1, item.size() - 2);
-    }
-    if (!item.empty()) aliases.emplace_back(item);
-  }
-  return aliases;
 }
 
 absl::Status UnderFile(const std::string& path, const absl::Status& status) {
@@ -117,17 +87,17 @@ struct Catalog::State {
     std::map<std::string, std::string>& known = names[folder];
     if (!known.empty()) return known;
     for (const std::string& id : IdsOf(absl::StrCat(directory, "/", folder))) {
-      known[Canonical(id)] = id;
+      known[CanonicalName(id)] = id;
       const absl::StatusOr<std::string> text = ReadTextFile(PathOf(folder, id));
       if (!text.ok()) continue;
-      for (const std::string& alias : AliasesOf(*text)) known.emplace(Canonical(alias), id);
+      for (const std::string& alias : AliasesAtHead(*text)) known.emplace(CanonicalName(alias), id);
     }
     return known;
   }
 
   absl::StatusOr<std::string> ResolveLocked(const std::string& folder, absl::string_view kind,
                                             absl::string_view name) {
-    const std::string canonical = Canonical(name);
+    const std::string canonical = CanonicalName(name);
     // The id itself is the common case and needs no look at the other files. A name is user input:
     // nothing that could leave the folder becomes part of a path.
     if (!canonical.empty() && !absl::StrContains(canonical, '/') &&
@@ -368,6 +338,33 @@ absl::StatusOr<std::string> ReadTextFile(const std::string& path) {
     }
   }
   return text;
+}
+
+std::string CanonicalName(absl::string_view name) {
+  std::string canonical = absl::AsciiStrToLower(absl::StripAsciiWhitespace(name.substr(0, 256)));
+  for (char& c : canonical) {
+    if (c == '_' || c == ' ') c = '-';
+  }
+  return canonical;
+}
+
+std::vector<std::string> AliasesAtHead(absl::string_view text) {
+  std::vector<std::string> aliases;
+  size_t start = absl::StartsWith(text, "aliases:") ? 0 : text.find("\naliases:");
+  if (start == absl::string_view::npos) return aliases;
+  const size_t open = text.find('[', start);
+  const size_t close = text.find(']', start);
+  if (open == absl::string_view::npos || close == absl::string_view::npos || close < open) {
+    return aliases;
+  }
+  for (absl::string_view item : absl::StrSplit(text.substr(open + 1, close - open - 1), ',')) {
+    item = absl::StripAsciiWhitespace(item);
+    if (item.size() >= 2 && (item.front() == '"' || item.front() == '\'')) {
+      item = item.substr(1, item.size() - 2);
+    }
+    if (!item.empty()) aliases.emplace_back(item);
+  }
+  return aliases;
 }
 
 }  // namespace sextant::catalog

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -73,6 +74,12 @@ std::string DefaultDatasetsDirectory();
 
 // The content of the file at `path`; NOT_FOUND or INVALID_ARGUMENT (a folder, above 8 MiB).
 absl::StatusOr<std::string> ReadTextFile(const std::string& path);
+
+// The form in which names are compared: lower case, '_' and blanks as '-'; at most 256 characters.
+std::string CanonicalName(absl::string_view name);
+
+// The names in the line `aliases: [...]` of an entry's text, read without parsing the rest.
+std::vector<std::string> AliasesAtHead(absl::string_view text);
 
 }  // namespace sextant::catalog
 

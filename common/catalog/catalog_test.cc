@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <set>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -16,7 +15,9 @@ namespace sextant::catalog {
 namespace {
 
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 const Catalog& Shipped() {
   static const Catalog catalog = *Catalog::Open(SEXTANT_SOURCE_DIR "/datasets");
@@ -72,14 +73,38 @@ TEST(Catalog, EveryAcceleratorHasADefaultClusterOfItsKindAndAKnownDonor) {
   }
 }
 
-TEST(Catalog, NoAliasMeansTwoModelsAndEveryAliasIsFound) {
-  // ModelAliases keeps the first of two equal names; counting the files' own lists would show a
-  // second, so every id must resolve to itself and every alias to an id.
+// What the catalog remembers of a name is the first entry that claims it: the lists in the files
+// show a second claim.
+TEST(Catalog, NoNameMeansTwoEntries) {
+  for (const char* folder : {"hardware", "models", "clusters"}) {
+    std::map<std::string, std::string> claimed;
+    for (const auto& file : std::filesystem::directory_iterator(
+             absl::StrCat(SEXTANT_SOURCE_DIR, "/datasets/", folder))) {
+      if (file.path().extension() != ".yaml") continue;
+      const std::string id = file.path().stem().string();
+      std::vector<std::string> names = AliasesAtHead(*ReadTextFile(file.path().string()));
+      names.push_back(id);
+      for (const std::string& name : names) {
+        const auto [at, is_new] = claimed.emplace(CanonicalName(name), id);
+        EXPECT_TRUE(is_new) << folder << ": " << name << " is " << at->second << " and " << id;
+      }
+    }
+  }
+}
+
+TEST(Catalog, EveryAliasOfAModelIsFound) {
   for (const auto& [alias, id] : Shipped().ModelAliases()) {
     const auto found = Shipped().FindModel(alias);
     ASSERT_TRUE(found.ok()) << alias;
     EXPECT_EQ(found->name, id);
   }
+}
+
+TEST(AliasesAtHead, ReadsAFlowListOverLines) {
+  EXPECT_THAT(AliasesAtHead("# c\naliases: [a, \"b c\",\n          d/e]\nname: x\n"),
+              ElementsAre("a", "b c", "d/e"));
+  EXPECT_THAT(AliasesAtHead("name: x\n"), IsEmpty());
+  EXPECT_THAT(AliasesAtHead("aliases: [a, b"), IsEmpty());
 }
 
 TEST(Catalog, NamesAreMatchedWithoutRegardToCaseBlanksAndUnderscores) {
