@@ -4,7 +4,10 @@
 #include <csignal>
 #include <utility>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "common/base/violations.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
@@ -21,6 +24,14 @@ namespace {
 // Each call in progress holds a thread; calls beyond are answered RESOURCE_EXHAUSTED.
 constexpr int kMaxThreads = 256;
 
+// gRPC would take a port modulo 65536.
+bool HasPort(absl::string_view address) {
+  const size_t colon = address.rfind(':');
+  int port = -1;
+  return colon != absl::string_view::npos && colon > 0 &&
+         absl::SimpleAtoi(address.substr(colon + 1), &port) && port >= 0 && port <= 65535;
+}
+
 }  // namespace
 
 Server::Server(ServerOptions options, Metrics& metrics)
@@ -29,11 +40,20 @@ Server::Server(ServerOptions options, Metrics& metrics)
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& options,
                                                       const std::vector<ServedService>& services,
                                                       Metrics& metrics) {
+  const bool in_process = options.listen.empty();
+  if (!in_process && !HasPort(options.listen)) {
+    base::Violations violations;
+    violations.Add("listen", absl::StrCat("is \"", options.listen,
+                                          "\" but must be host:port, with a port up to 65535"));
+    return violations.ToStatus();
+  }
   std::unique_ptr<Server> server(new Server(options, metrics));
   grpc::EnableDefaultHealthCheckService(true);
   if (options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &server->port_);
+  if (!in_process) {
+    builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &server->port_);
+  }
   builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   // Two servers on one port would each get some of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -43,7 +63,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   for (const ServedService& served : services) builder.RegisterService(served.service);
   AddRpcMetrics(builder, metrics);
   server->server_ = builder.BuildAndStart();
-  if (server->server_ == nullptr || server->port_ == 0) {
+  if (server->server_ == nullptr || (!in_process && server->port_ == 0)) {
     return absl::UnavailableError(
         absl::StrCat("listen is \"", options.listen,
                      "\" but cannot be bound; use a free host:port, or port 0 for any"));
@@ -57,6 +77,7 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (health == nullptr) return absl::InternalError("the health service is missing");
   for (const ServedService& served : services) health->SetServingStatus(served.full_name, true);
   health->SetServingStatus("", true);
+  if (in_process) return server;
   Log(Severity::kInfo, "listening",
       {{"listen", options.listen},
        {"grpc_port", absl::StrCat(server->port_)},
@@ -76,6 +97,7 @@ void Server::Shutdown() {
   server_->Shutdown(std::chrono::system_clock::now() + options_.drain);
   server_->Wait();
   server_ = nullptr;
+  if (options_.listen.empty()) return;
   metrics_.Close();
   Log(Severity::kInfo, "stopped");
 }
@@ -103,6 +125,11 @@ int WaitForShutdownSignal() {
   while (sigwait(&signals, &received) != 0) {
   }
   return received;
+}
+
+int FailToStart(const absl::Status& status) {
+  Log(Severity::kError, "cannot start", {{"reason", status.message()}});
+  return 1;
 }
 
 int ServeUntilSignal(Server& server) {

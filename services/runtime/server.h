@@ -23,7 +23,7 @@ class Metrics;
 // What every server of the suite can be told.
 struct ServerOptions {
   std::string service_name = "sextant";        // in log lines: "operator_cost", ...
-  std::string listen = "127.0.0.1:50051";      // gRPC; port 0: any free one
+  std::string listen = "127.0.0.1:50051";      // gRPC; port 0: any free one; empty: in process only
   std::string metrics_listen = "127.0.0.1:0";  // /metrics; empty: none
   bool reflection = true;
   std::chrono::milliseconds drain{5000};  // how long calls in progress may finish on shutdown
@@ -72,6 +72,8 @@ class Server {
 void BlockShutdownSignals();
 // Returns the signal number once SIGTERM or SIGINT arrives.
 int WaitForShutdownSignal();
+// Logs why a server cannot start; returns the exit code, 1.
+int FailToStart(const absl::Status& status);
 // The rest of a server's main: waits for a signal, then shuts down. Returns the exit code, 0.
 int ServeUntilSignal(Server& server);
 

@@ -72,6 +72,17 @@ TEST(Server, AnAddressInUseIsRefusedByName) {
   EXPECT_NE(second.status().message().find(options.listen), absl::string_view::npos);
 }
 
+TEST(Server, AnAddressWithoutALegalPortIsRefused) {
+  Metrics metrics;
+  for (const char* listen : {"127.0.0.1", "127.0.0.1:", "127.0.0.1:65536", ":1:x"}) {
+    ServerOptions options = AnyPort();
+    options.listen = listen;
+    EXPECT_EQ(Server::Start(options, {}, metrics).status().code(),
+              absl::StatusCode::kInvalidArgument)
+        << listen;
+  }
+}
+
 TEST(Server, ASignalEndsServing) {
   BlockShutdownSignals();
   Metrics metrics;

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_SERVICES_CLIENT_CLIENT_H_
+#define SEXTANT_SERVICES_CLIENT_CLIENT_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "common/collectives/collective.h"
+#include "common/hardware/cluster.h"
+#include "common/network_sim/simulate.h"
+#include "common/operator_cost/operator.h"
+#include "common/orchestrator/prediction.h"
+#include "common/parameters/parameter_set.h"
+#include "common/workload/job.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace sextant::client {
+
+// A service's answer about the parameter set it uses.
+struct ServiceVersion {
+  std::string service;           // "operator_cost" or "network_sim"
+  std::string version;           // now in service
+  std::string previous_version;  // what a rollback would put back; empty: nothing
+};
+
+// Asks one Sextant server, which may run one service or all, in domain values. Every call ends
+// within the timeout. Errors carry the violations that the server named (base::ViolationsOf);
+// UNIMPLEMENTED says that the server does not run the service; UNAVAILABLE, after three tries, that
+// it cannot be reached. Thread-safe.
+class Client {
+ public:
+  Client(const std::string& target, std::chrono::milliseconds timeout);
+  Client(std::shared_ptr<grpc::Channel> channel, std::string target,
+         std::chrono::milliseconds timeout);
+
+  const std::string& target() const { return target_; }
+
+  // OK where grpc.health.v1 says SERVING; UNAVAILABLE where it says otherwise. `service` is a full
+  // name; empty: the server as a whole. NOT_FOUND for a service it does not run.
+  absl::Status CheckHealth(const std::string& service = "") const;
+
+  // Orchestrator.
+  absl::StatusOr<orchestrator::Prediction> Predict(const workload::Job& job) const;
+  // One result for each job, in order; split into messages of what one may carry.
+  absl::StatusOr<std::vector<absl::StatusOr<orchestrator::Prediction>>> PredictBatch(
+      absl::Span<const workload::Job> jobs) const;
+
+  // Operator cost; any number of operators.
+  absl::StatusOr<std::vector<operator_cost::OperatorEstimate>> EstimateOperators(
+      absl::Span<const operator_cost::Operator> operators, const hardware::Accelerator& accelerator,
+      absl::string_view profile) const;
+
+  // Network.
+  absl::StatusOr<std::vector<collectives::CollectiveEstimate>> EstimateCollectives(
+      absl::Span<const collectives::Collective> collectives, const hardware::Cluster& cluster,
+      absl::string_view profile) const;
+  absl::StatusOr<network_sim::NetworkResult> SimulateCase(absl::string_view case_json,
+                                                          network_sim::Fidelity fidelity) const;
+
+  // The set in service: operator_cost's, or network_sim's where the server runs only that.
+  absl::StatusOr<parameters::ParameterSet> GetParameterSet() const;
+  // Of each service that the server runs and that has parameters.
+  absl::StatusOr<std::vector<ServiceVersion>> GetVersions() const;
+  // Puts `set` into every such service; returns what each acknowledged.
+  absl::StatusOr<std::vector<ServiceVersion>> PushParameterSet(const parameters::ParameterSet& set,
+                                                               bool validate_only = false) const;
+  absl::StatusOr<std::vector<ServiceVersion>> RollbackParameterSet() const;
+
+ private:
+  std::shared_ptr<grpc::Channel> channel_;
+  std::string target_;
+  std::chrono::milliseconds timeout_;
+};
+
+}  // namespace sextant::client
+
+#endif  // SEXTANT_SERVICES_CLIENT_CLIENT_H_

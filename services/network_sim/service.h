@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_SERVICES_NETWORK_SIM_SERVICE_H_
+#define SEXTANT_SERVICES_NETWORK_SIM_SERVICE_H_
+
+#include <chrono>
+
+#include "services/parameter_store/parameter_store.h"
+#include "services/runtime/call.h"
+#include "services/runtime/metrics.h"
+#include "sextant/network_sim/v1/network_sim_service.grpc.pb.h"
+
+namespace sextant::network_sim_service {
+
+inline constexpr char kFullName[] = "sextant.network_sim.v1.NetworkSimService";
+inline constexpr int kMaxBatchCount = 10000;
+
+// sextant.network_sim.v1.NetworkSimService over common/collectives and
+// common/network_sim. Thread-safe.
+class Service final : public network_sim::v1::NetworkSimService::Service {
+ public:
+  // `store` and `metrics` must outlive the service.
+  Service(parameter_store::ParameterStore& store, runtime::Metrics& metrics,
+          std::chrono::milliseconds default_deadline = runtime::kDefaultDeadline);
+
+  grpc::Status EstimateCollectives(grpc::ServerContext* context,
+                                   const network_sim::v1::EstimateCollectivesRequest* request,
+                                   network_sim::v1::EstimateCollectivesResponse* response) override;
+  grpc::Status SimulateCase(grpc::ServerContext* context,
+                            const network_sim::v1::SimulateCaseRequest* request,
+                            network_sim::v1::SimulateCaseResponse* response) override;
+  grpc::Status GetParameterSet(grpc::ServerContext* context,
+                               const network_sim::v1::GetParameterSetRequest* request,
+                               network_sim::v1::GetParameterSetResponse* response) override;
+  grpc::Status PushParameterSet(grpc::ServerContext* context,
+                                const network_sim::v1::PushParameterSetRequest* request,
+                                network_sim::v1::PushParameterSetResponse* response) override;
+  grpc::Status RollbackParameterSet(
+      grpc::ServerContext* context, const network_sim::v1::RollbackParameterSetRequest* request,
+      network_sim::v1::RollbackParameterSetResponse* response) override;
+
+ private:
+  parameter_store::ParameterStore& store_;
+  std::chrono::milliseconds default_deadline_;
+  runtime::CounterMetric collectives_total_;
+  runtime::CounterMetric events_total_;
+  runtime::ParameterSetMetric parameter_set_;
+};
+
+}  // namespace sextant::network_sim_service
+
+#endif  // SEXTANT_SERVICES_NETWORK_SIM_SERVICE_H_

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_SERVICES_ORCHESTRATOR_REMOTE_PORTS_H_
+#define SEXTANT_SERVICES_ORCHESTRATOR_REMOTE_PORTS_H_
+
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "common/orchestrator/ports.h"
+#include "common/orchestrator/prediction.h"
+#include "common/workload/job.h"
+#include "grpcpp/channel.h"
+#include "services/orchestrator/estimate_cache.h"
+#include "services/runtime/call.h"
+#include "services/runtime/metrics.h"
+#include "sextant/network_sim/v1/network_sim_service.grpc.pb.h"
+#include "sextant/operator_cost/v1/operator_cost_service.grpc.pb.h"
+
+namespace sextant::orchestrator_service {
+
+// The two services below, as all predictions of a server share them: stubs, the last parameter set
+// fetched, and the answers known so far. Thread-safe.
+class RemoteServices {
+ public:
+  static constexpr size_t kDefaultCacheCapacity = 1'000'000;  // of each kind; about 150 MB at most
+
+  // `metrics` must outlive this.
+  RemoteServices(const std::shared_ptr<grpc::Channel>& operator_cost,
+                 const std::shared_ptr<grpc::Channel>& network_sim, runtime::Metrics& metrics,
+                 size_t cache_capacity = kDefaultCacheCapacity);
+
+  // orchestrator::Predict over gRPC. One short call asks which parameter set is in service (so that
+  // an acknowledged push is seen at once); then at most one batch goes to each service, with what
+  // is not yet known. The prediction is made with that one set; where the network service does not
+  // have it, the answer says so in a warning. Ends by the deadline of `call`; UNAVAILABLE names the
+  // service that cannot be reached.
+  absl::StatusOr<orchestrator::Prediction> Predict(const workload::Job& job, runtime::Call& call);
+
+ private:
+  friend class RemoteOperatorCost;
+  friend class RemoteNetworkTime;
+
+  std::unique_ptr<operator_cost::v1::OperatorCostService::Stub> operator_cost_;
+  std::unique_ptr<network_sim::v1::NetworkSimService::Stub> network_sim_;
+  runtime::CounterMetric hits_;
+  runtime::CounterMetric misses_;
+
+  EstimateCache<OperatorKey, operator_cost::OperatorEstimate> operators_;
+  EstimateCache<CollectiveKey, collectives::CollectiveEstimate> collectives_;
+
+  std::mutex mutex_;
+  std::shared_ptr<const parameters::ParameterSet> last_set_;  // null before the first fetch
+};
+
+}  // namespace sextant::orchestrator_service
+
+#endif  // SEXTANT_SERVICES_ORCHESTRATOR_REMOTE_PORTS_H_

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/runtime/flags.h"
+
+#include <utility>
+
+#include "CLI/CLI.hpp"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "services/runtime/log.h"
+
+namespace sextant::runtime {
+namespace {
+
+constexpr int kUsageExitCode = 2;
+
+std::string EnvironmentName(const std::string& name) {
+  return absl::StrCat("SEXTANT_", absl::AsciiStrToUpper(name));
+}
+
+std::chrono::milliseconds Milliseconds(double seconds) {
+  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
+}
+
+}  // namespace
+
+struct Flags::State {
+  explicit State(const std::string& service_name)
+      : app(absl::StrCat("Sextant ", service_name, " server")) {}
+
+  CLI::Option* Named(const std::string& name, CLI::Option* option) {
+    names.push_back(name);
+    return option->envname(EnvironmentName(name));
+  }
+
+  CLI::App app;
+  std::vector<std::string> names;
+  ServerOptions server;
+  double drain_seconds = 5;
+  double default_deadline_seconds = 30;
+};
+
+Flags::Flags(const std::string& service_name, const std::string& listen,
+             const std::string& metrics_listen)
+    : state_(std::make_unique<State>(service_name)) {
+  State& s = *state_;
+  s.server.service_name = service_name;
+  s.server.listen = listen;
+  s.server.metrics_listen = metrics_listen;
+  s.app.option_defaults()->always_capture_default();
+  Add("listen", &s.server.listen, "host:port of gRPC; port 0 takes any free one");
+  Add("metrics_listen", &s.server.metrics_listen,
+      "host:port of the Prometheus endpoint /metrics; port 0 takes any free one, empty: none");
+  s.Named("reflection",
+          s.app.add_option("--reflection", s.server.reflection, "serve gRPC reflection"));
+  s.Named("drain_seconds", s.app
+                               .add_option("--drain_seconds", s.drain_seconds,
+                                           "how long calls may finish after SIGTERM")
+                               ->check(CLI::Range(0.0, 3600.0)));
+  s.Named("default_deadline_seconds",
+          s.app
+              .add_option("--default_deadline_seconds", s.default_deadline_seconds,
+                          "longest time of a call, whatever its client asked for")
+              ->check(CLI::Range(0.001, 86400.0)));
+}
+
+Flags::~Flags() = default;
+
+void Flags::Add(const std::string& name, std::string* value, const std::string& help) {
+  state_->Named(name, state_->app.add_option(absl::StrCat("--", name), *value, help));
+}
+
+void Flags::Add(const std::string& name, std::vector<std::string>* values,
+                const std::string& help) {
+  state_->Named(name,
+                state_->app.add_option(absl::StrCat("--", name), *values, help)->delimiter(','));
+}
+
+std::optional<int> Flags::Parse(int argc, char** argv) {
+  State& s = *state_;
+  try {
+    s.app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return s.app.exit(error) == 0 ? 0 : kUsageExitCode;
+  }
+  s.server.drain = Milliseconds(s.drain_seconds);
+  SetLogService(s.server.service_name);
+  for (const std::string& name : s.names) {
+    const CLI::Option* option = s.app.get_option(absl::StrCat("--", name));
+    const std::string value =
+        option->empty() ? option->get_default_str() : absl::StrJoin(option->results(), ",");
+    Log(Severity::kInfo, "configuration",
+        {{"flag", name}, {"value", value}, {"set", option->empty() ? "default" : "given"}});
+  }
+  return std::nullopt;
+}
+
+const ServerOptions& Flags::server() const { return state_->server; }
+
+std::chrono::milliseconds Flags::default_deadline() const {
+  return Milliseconds(state_->default_deadline_seconds);
+}
+
+}  // namespace sextant::runtime
