@@ -21,7 +21,7 @@ using parameters::ParameterDescriptor;
 
 // Room for the largest block; one size, so that each formula is compiled once for derivatives.
 constexpr int kJetSize = 12;
-constexpr int kLeastRowsOfProfile = 30;
+constexpr int kLeastRowsOfProfile = 15;
 // A measurement this far below the roofline is wrong or of another card.
 constexpr double kRooflineTolerance = 0.95;
 
@@ -180,7 +180,11 @@ absl::StatusOr<OperatorFitResult> FitOperators(absl::Span<const OperatorFitRow> 
         MakeProblem(block, block_rows.rows, profiles, others,
                     parameters::BlockValues(initial, source, "", summary.block, descriptors.data(),
                                             static_cast<int>(descriptors.size())));
-    absl::StatusOr<BlockFitResult> fit = FitBlock(problem);
+    // Unknown software gets the shared values: they should be the profiles' middle, not what the
+    // few rows without a profile say.
+    BlockFitOptions options;
+    options.group_rows = 20;
+    absl::StatusOr<BlockFitResult> fit = FitBlock(problem, options);
     if (!fit.ok()) return fit.status();
     summary.start_mape_percent = fit->start_mape_percent;
     summary.mape_percent = fit->mape_percent;

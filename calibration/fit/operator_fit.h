@@ -41,7 +41,7 @@ struct OperatorFitResult {
 };
 
 // Fits every operator block of `accelerator` that has rows; shared values and, for profiles with
-// at least 30 rows in a block that has two or more, overrides of the block's profile parameters.
+// at least 15 rows in a block that has two or more, overrides of the block's profile parameters.
 // Starts from the values of `initial`. Blocks without rows get no values. Deterministic. Cost:
 // milliseconds per thousand rows and pass. INVALID_ARGUMENT where no row is usable.
 absl::StatusOr<OperatorFitResult> FitOperators(absl::Span<const OperatorFitRow> rows,

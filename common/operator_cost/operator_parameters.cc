@@ -28,6 +28,7 @@ constexpr std::array<absl::string_view, kBlockCount> kBlockNames = {"gemm.fp32",
                                                                     "memory_bound.softmax",
                                                                     "memory_bound.elementwise",
                                                                     "memory_bound.gated_activation",
+                                                                    "memory_bound.activation",
                                                                     "memory_bound.rotary",
                                                                     "memory_bound.gather",
                                                                     "memory_bound.cross_entropy",
@@ -109,6 +110,7 @@ Block MemoryBoundBlock(MemoryBoundKind kind) {
       return Block::kGatedActivation;
     case MemoryBoundKind::kActivation:
     case MemoryBoundKind::kActivationBackward:
+      return Block::kActivation;
     case MemoryBoundKind::kAdd:
     case MemoryBoundKind::kElementwise:
     case MemoryBoundKind::kCopy:

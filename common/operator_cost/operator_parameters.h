@@ -38,6 +38,7 @@ enum class Block : int {
   kSoftmax,
   kElementwise,
   kGatedActivation,
+  kActivation,
   kRotary,
   kGather,
   kCrossEntropy,
@@ -46,11 +47,11 @@ enum class Block : int {
   kExpertFfn8Bit,
   kExpertFfn8BitBlock,
 };
-inline constexpr int kBlockCount = 25;
+inline constexpr int kBlockCount = 26;
 inline constexpr int kGemmBlockCount = 7;
 inline constexpr int kPrefillBlockCount = 3;
 inline constexpr int kDecodeBlockCount = 3;
-inline constexpr int kMemoryBoundBlockCount = 8;
+inline constexpr int kMemoryBoundBlockCount = 9;
 inline constexpr int kExpertFfnBlockCount = 3;
 
 // "gemm.16bit", "attention.decode", ...
