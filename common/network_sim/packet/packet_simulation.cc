@@ -2,7 +2,9 @@
 #include "common/network_sim/packet/packet_simulation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <deque>
+#include <limits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -12,9 +14,8 @@
 namespace sextant::network_sim {
 namespace {
 
-// An automatic window holds at least eight packets, so that up to there none binds.
-constexpr int64_t kMostPacketsOfAMessage = 8;
-constexpr double kMostPacketHops = 5e6;  // a few seconds
+constexpr int64_t kMostPacketsOfAMessage = 64;  // longer messages share links as fluids do
+constexpr double kMostPacketHops = 5e5;         // a tenth of a second
 
 struct Packet {
   int32_t message = 0;
@@ -22,12 +23,13 @@ struct Packet {
   int32_t next = kNone;  // in its queue
 };
 
-enum class EventKind : int32_t { kStart, kTransmitted, kReceived };
+enum class EventKind : int32_t { kStart, kTransmitted, kReceived, kCredit };
 
 struct Event {
   EventKind kind = EventKind::kStart;
-  int32_t index = 0;  // job, link or packet
+  int32_t index = 0;  // job, link, packet or stream
   size_t hop = 0;     // received: the hop crossed
+  int64_t bytes = 0;  // credit
 };
 
 class PacketEngine {
@@ -41,6 +43,8 @@ class PacketEngine {
         jobs_(jobs),
         dependencies_(schedule, jobs.size()),
         undelivered_(schedule.messages.size()),
+        senders_(streams.streams.size()),
+        window_bytes_(WindowBytes(topology, streams, transport)),
         queues_(streams.hops.size()),
         transmitters_(topology.links().size()) {
     for (size_t m = 0; m < undelivered_.size(); ++m) undelivered_[m] = schedule.messages[m].bytes;
@@ -66,6 +70,11 @@ class PacketEngine {
   }
 
  private:
+  struct Sender {                  // of one stream
+    std::deque<int32_t> messages;  // with bytes to send
+    int64_t unsent = 0;            // of the first
+    int64_t in_flight = 0;
+  };
   struct Queue {  // packets of one stream at one hop
     int32_t first = kNone;
     int32_t last = kNone;
@@ -89,15 +98,59 @@ class PacketEngine {
         return Transmit(event.index);
       case EventKind::kReceived:
         return Receive(event.index, event.hop);
+      case EventKind::kCredit:
+        senders_[static_cast<size_t>(event.index)].in_flight -= event.bytes;
+        return Pump(event.index);
     }
   }
 
+  // Payload in flight per stream. Automatic: a lone stream runs at line rate.
+  static int64_t WindowBytes(const Topology& topology, const Streams& streams,
+                             const Transport& transport) {
+    if (transport.window_bytes > 0) return transport.window_bytes;
+    const double packet = static_cast<double>(transport.payload_bytes + transport.header_bytes);
+    double wanted = 0;
+    for (const Streams::Stream& stream : streams.streams) {
+      double slowest = std::numeric_limits<double>::infinity();
+      double packet_seconds = 0;
+      for (const int32_t hop : streams.Path(stream)) {
+        const double bandwidth =
+            topology.links()[static_cast<size_t>(hop)].bandwidth_bytes_per_second;
+        slowest = std::min(slowest, bandwidth);
+        packet_seconds += packet / bandwidth;
+      }
+      wanted = std::max(wanted, 1.25 * slowest * (2 * stream.latency_seconds + packet_seconds));
+    }
+    const double packets = std::ceil(wanted / static_cast<double>(transport.payload_bytes)) + 8;
+    return static_cast<int64_t>(std::min(packets, 1e9)) * transport.payload_bytes;
+  }
+
   void Send(int32_t m) {
-    int64_t left = schedule_.messages[static_cast<size_t>(m)].bytes;
-    for (; left > 0; left -= transport_.payload_bytes) {
+    const int32_t stream = streams_.stream_of[static_cast<size_t>(m)];
+    Sender& sender = senders_[static_cast<size_t>(stream)];
+    if (sender.messages.empty()) sender.unsent = schedule_.messages[static_cast<size_t>(m)].bytes;
+    sender.messages.push_back(m);
+    Pump(stream);
+  }
+
+  // Hands the stream's packets to its first transmitter as far as the window allows; one packet
+  // may always be in flight.
+  void Pump(int32_t stream) {
+    Sender& sender = senders_[static_cast<size_t>(stream)];
+    while (!sender.messages.empty()) {
+      const int64_t payload = std::min(sender.unsent, transport_.payload_bytes);
+      if (sender.in_flight > 0 && sender.in_flight + payload > window_bytes_) return;
+      sender.in_flight += payload;
+      sender.unsent -= payload;
       const int32_t packet = static_cast<int32_t>(packets_.size());
-      packets_.push_back({m, std::min(left, transport_.payload_bytes), kNone});
-      Enqueue(packet, StreamOf(m).first_hop);
+      packets_.push_back({sender.messages.front(), payload, kNone});
+      if (sender.unsent == 0) {
+        sender.messages.pop_front();
+        if (!sender.messages.empty()) {
+          sender.unsent = schedule_.messages[static_cast<size_t>(sender.messages.front())].bytes;
+        }
+      }
+      Enqueue(packet, streams_.streams[static_cast<size_t>(stream)].first_hop);
     }
   }
 
@@ -140,7 +193,10 @@ class PacketEngine {
     const Streams::Stream& stream = StreamOf(m);
     if (hop + 1 < stream.first_hop + stream.hop_count) return Enqueue(packet, hop + 1);
     int64_t& undelivered = undelivered_[static_cast<size_t>(m)];
-    undelivered -= packets_[static_cast<size_t>(packet)].payload;
+    const int64_t payload = packets_[static_cast<size_t>(packet)].payload;
+    undelivered -= payload;
+    events_.Push(now_ + ToSimTime(stream.latency_seconds),
+                 {EventKind::kCredit, streams_.stream_of[static_cast<size_t>(m)], 0, payload});
     if (undelivered > 0) return;
     double& finish = outcome_.job_finish_seconds[static_cast<size_t>(
         schedule_.messages[static_cast<size_t>(m)].job)];
@@ -158,6 +214,8 @@ class PacketEngine {
   SimTime now_ = 0;
   EventQueue<Event> events_;
   std::vector<int64_t> undelivered_;  // payload bytes per message
+  std::vector<Sender> senders_;
+  const int64_t window_bytes_;
   std::vector<Packet> packets_;
   std::vector<Queue> queues_;              // per hop of all streams
   std::vector<Transmitter> transmitters_;  // per directed link
@@ -167,7 +225,6 @@ class PacketEngine {
 }  // namespace
 
 bool PacketsDecide(const Schedule& schedule, const Streams& streams, const Transport& transport) {
-  if (transport.window_bytes > 0) return false;
   double packet_hops = 0;
   for (size_t m = 0; m < schedule.messages.size(); ++m) {
     const int64_t bytes = schedule.messages[m].bytes;

@@ -14,13 +14,14 @@
 
 namespace sextant::network_sim {
 
-// True where messages are so few packets long that fluid sharing is too coarse, windows do not
-// bind, and the packets are few enough to be followed one by one.
+// True where messages are so few packets long that fluid sharing is coarse, and all packets are few
+// enough to be followed one by one in a tenth of a second.
 bool PacketsDecide(const Schedule& schedule, const Streams& streams, const Transport& transport);
 
 // Runs the schedule packet by packet: every transmitter serves its streams round robin, every node
-// stores and forwards. What max-min sharing is the limit of, for messages of few packets.
-// Deterministic. OUT_OF_RANGE beyond 53 days of simulated time. O(packets x hops x log events).
+// stores and forwards, every stream keeps within its window. What max-min sharing is the limit of,
+// for messages of few packets. Deterministic. OUT_OF_RANGE beyond 53 days of simulated time.
+// O(packets x hops x log events).
 absl::StatusOr<FlowOutcome> SimulatePackets(const Topology& topology, const Schedule& schedule,
                                             const Streams& streams, const Transport& transport,
                                             absl::Span<const NetworkJob> jobs);
