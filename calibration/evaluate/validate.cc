@@ -1,0 +1,438 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/evaluate/validate.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "common/base/status_macros.h"
+#include "common/orchestrator/local_ports.h"
+#include "common/orchestrator/predict.h"
+
+namespace sextant::calibration {
+namespace {
+
+// Half-width of a 90 % interval of kernels and collectives as a ratio: sources disagree about
+// identical kernels by up to 14 % (A100 GEMM tables), and held-out shapes by about twice that.
+// Wider where parameters were transferred or the sizes were not fitted.
+constexpr double kKernelScatter = 0.20;
+constexpr double kExtrapolatedScatter = 0.40;
+constexpr double kNormal90 = 1.645;
+
+// A port that failed as a whole, not because of what it was asked.
+bool IsOutage(const absl::Status& status) {
+  return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
+         absl::IsCancelled(status) || absl::IsInternal(status);
+}
+
+std::string OneLine(const absl::Status& status) {
+  return absl::StrReplaceAll(status.message(), {{"\n", "; "}});
+}
+
+ValidationRow StartRow(const RowFacts& facts, absl::string_view kind, absl::string_view metric) {
+  ValidationRow row;
+  row.id = facts.id;
+  row.kind = std::string(kind);
+  row.metric = std::string(metric);
+  row.suite = facts.suite;
+  row.family = facts.family;
+  row.source = facts.source;
+  row.accelerator = facts.accelerator;
+  row.quality = facts.quality;
+  row.counted = facts.counted;
+  row.warnings = facts.warnings;
+  if (!facts.refusal.empty()) {
+    row.status = RowStatus::kRefused;
+    row.reason = facts.refusal;
+  } else if (!facts.skip_reason.empty()) {
+    row.status = RowStatus::kSkipped;
+    row.reason = facts.skip_reason;
+  }
+  return row;
+}
+
+void Refuse(const absl::Status& status, ValidationRow* row) {
+  row->status = RowStatus::kRefused;
+  row->reason = OneLine(status);
+}
+
+void SetPrediction(double seconds, double low, double high, ValidationRow* row) {
+  if (!std::isfinite(seconds) || seconds < 0) {
+    Refuse(absl::InternalError(absl::StrCat("the prediction is ", seconds, " seconds")), row);
+    return;
+  }
+  row->predicted_seconds = seconds;
+  if (std::isfinite(low) && std::isfinite(high)) {
+    row->interval_low_seconds = low;
+    row->interval_high_seconds = high;
+  }
+  if (row->measured_seconds && *row->measured_seconds > 0) {
+    row->error_percent = 100 * (seconds / *row->measured_seconds - 1);
+  }
+}
+
+void SetKernelPrediction(double seconds, bool extrapolated, ValidationRow* row) {
+  row->extrapolated = row->extrapolated || extrapolated;
+  const double ratio =
+      std::exp(kNormal90 * (row->extrapolated ? kExtrapolatedScatter : kKernelScatter));
+  SetPrediction(seconds, seconds / ratio, seconds * ratio, row);
+}
+
+// Profiles that the set knows for an accelerator, or for the one whose parameters stand in for it.
+class KnownProfiles {
+ public:
+  explicit KnownProfiles(std::shared_ptr<const parameters::ParameterSet> set)
+      : set_(std::move(set)) {}
+
+  // `profile` where the set knows it, else "" (shared values); then the row says so.
+  std::string Settle(const std::string& profile, const hardware::Accelerator& accelerator,
+                     ValidationRow* row) const {
+    if (profile.empty()) return profile;
+    const auto source =
+        parameters::ResolveSource(*set_, accelerator.name, accelerator.parameter_donor);
+    if (set_->HasProfile(source.accelerator, profile)) return profile;
+    row->extrapolated = true;
+    row->warnings.push_back(absl::StrCat("profile \"", profile,
+                                         "\" is not in the parameter set: the accelerator's "
+                                         "shared values were used"));
+    return "";
+  }
+
+ private:
+  std::shared_ptr<const parameters::ParameterSet> set_;
+};
+
+// Operators of one accelerator and profile, asked together.
+struct OperatorBatch {
+  const hardware::Accelerator* accelerator = nullptr;
+  std::string profile;
+  std::vector<operator_cost::Operator> operators;
+  std::vector<size_t> rows;
+};
+
+absl::Status PredictOperators(const std::vector<OperatorRow>& rows, const KnownProfiles& profiles,
+                              orchestrator::OperatorCostPort& port,
+                              std::vector<ValidationRow>* out) {
+  std::map<std::pair<const hardware::Accelerator*, std::string>, OperatorBatch> batches;
+  std::vector<const OperatorBatch*> order;
+  for (const OperatorRow& row : rows) {
+    ValidationRow result = StartRow(row.facts, "operator", "latency");
+    if (row.measured_seconds > 0) result.measured_seconds = row.measured_seconds;
+    if (result.status == RowStatus::kOk) {
+      const std::string profile = profiles.Settle(row.facts.profile, *row.accelerator, &result);
+      OperatorBatch& batch = batches[{row.accelerator.get(), profile}];
+      if (batch.accelerator == nullptr) {
+        batch.accelerator = row.accelerator.get();
+        batch.profile = profile;
+        order.push_back(&batch);
+      }
+      batch.operators.push_back(row.op);
+      batch.rows.push_back(out->size());
+    }
+    out->push_back(std::move(result));
+  }
+  for (const OperatorBatch* batch : order) {
+    const auto estimates =
+        port.EstimateOperators(batch->operators, *batch->accelerator, batch->profile);
+    if (!estimates.ok() && IsOutage(estimates.status())) return estimates.status();
+    for (size_t i = 0; i < batch->rows.size(); ++i) {
+      ValidationRow& result = (*out)[batch->rows[i]];
+      if (estimates.ok()) {
+        SetKernelPrediction((*estimates)[i].seconds, (*estimates)[i].extrapolated, &result);
+        continue;
+      }
+      const auto alone =
+          port.EstimateOperators({&batch->operators[i], 1}, *batch->accelerator, batch->profile);
+      if (alone.ok()) {
+        SetKernelPrediction((*alone)[0].seconds, (*alone)[0].extrapolated, &result);
+      } else {
+        Refuse(alone.status(), &result);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+struct CollectiveBatch {
+  const hardware::Cluster* cluster = nullptr;
+  std::string profile;
+  std::vector<collectives::Collective> collectives;
+  std::vector<size_t> rows;
+};
+
+absl::Status PredictCollectives(const std::vector<CollectiveRow>& rows,
+                                const KnownProfiles& profiles, orchestrator::NetworkTimePort& port,
+                                std::vector<ValidationRow>* out) {
+  std::map<std::pair<const hardware::Cluster*, std::string>, CollectiveBatch> batches;
+  std::vector<const CollectiveBatch*> order;
+  for (const CollectiveRow& row : rows) {
+    ValidationRow result = StartRow(row.facts, "collective", "latency");
+    if (row.measured_seconds > 0) result.measured_seconds = row.measured_seconds;
+    if (result.status == RowStatus::kOk) {
+      const std::string profile =
+          profiles.Settle(row.facts.profile, row.cluster->accelerator, &result);
+      CollectiveBatch& batch = batches[{row.cluster.get(), profile}];
+      if (batch.cluster == nullptr) {
+        batch.cluster = row.cluster.get();
+        batch.profile = profile;
+        order.push_back(&batch);
+      }
+      batch.collectives.push_back(row.collective);
+      batch.rows.push_back(out->size());
+    }
+    out->push_back(std::move(result));
+  }
+  for (const CollectiveBatch* batch : order) {
+    const auto estimates =
+        port.EstimateCollectives(batch->collectives, *batch->cluster, batch->profile);
+    if (!estimates.ok() && IsOutage(estimates.status())) return estimates.status();
+    for (size_t i = 0; i < batch->rows.size(); ++i) {
+      ValidationRow& result = (*out)[batch->rows[i]];
+      if (estimates.ok()) {
+        SetKernelPrediction((*estimates)[i].seconds, (*estimates)[i].extrapolated, &result);
+        continue;
+      }
+      const auto alone =
+          port.EstimateCollectives({&batch->collectives[i], 1}, *batch->cluster, batch->profile);
+      if (alone.ok()) {
+        SetKernelPrediction((*alone)[0].seconds, (*alone)[0].extrapolated, &result);
+      } else {
+        Refuse(alone.status(), &result);
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
+void AddWarnings(const orchestrator::Prediction& prediction, ValidationRow* row) {
+  row->extrapolated = row->extrapolated || prediction.extrapolated;
+  row->warnings.insert(row->warnings.end(), prediction.warnings.begin(), prediction.warnings.end());
+}
+
+absl::Status PredictTraining(const std::vector<TrainingRow>& rows, const KnownProfiles& profiles,
+                             orchestrator::OperatorCostPort& operator_cost,
+                             orchestrator::NetworkTimePort& network_time,
+                             std::vector<ValidationRow>* out) {
+  for (const TrainingRow& row : rows) {
+    ValidationRow result = StartRow(row.facts, "training", "step_time");
+    result.measured_seconds = row.measured_seconds;
+    result.measured_memory_bytes = row.measured_memory_bytes;
+    result.measured_fits = row.measured_fits;
+    if (result.status == RowStatus::kOk) {
+      workload::Job job = row.job;
+      job.framework = profiles.Settle(job.framework, job.cluster.accelerator, &result);
+      const auto prediction = orchestrator::Predict(job, operator_cost, network_time);
+      if (!prediction.ok()) {
+        if (IsOutage(prediction.status())) return prediction.status();
+        Refuse(prediction.status(), &result);
+      } else {
+        AddWarnings(*prediction, &result);
+        result.predicted_memory_bytes = prediction->memory.total_bytes;
+        result.predicted_fits = prediction->memory.fits;
+        SetPrediction(prediction->total_seconds, prediction->interval_low_seconds,
+                      prediction->interval_high_seconds, &result);
+      }
+    }
+    out->push_back(std::move(result));
+  }
+  return absl::OkStatus();
+}
+
+// What a prediction says about one measured metric; nothing where it does not speak of it.
+std::optional<double> PredictedMetric(const orchestrator::Prediction& prediction,
+                                      const InferenceRow& row, InferenceMetric metric) {
+  const auto& work = std::get<workload::InferenceWorkload>(row.job.workload);
+  switch (metric) {
+    case InferenceMetric::kTimeToFirstToken:
+      return prediction.time_to_first_token_seconds;
+    case InferenceMetric::kInterTokenLatency:
+      return prediction.inter_token_latency_seconds;
+    case InferenceMetric::kEndToEnd:
+      return prediction.total_seconds;
+    case InferenceMetric::kThroughput: {
+      const bool prompt = row.throughput_counts_prompt || work.output_tokens == 0;
+      const double tokens =
+          static_cast<double>(work.batch_size) *
+          static_cast<double>(work.output_tokens + (prompt ? work.prompt_tokens : 0));
+      if (!(tokens > 0)) return std::nullopt;
+      return prediction.total_seconds / tokens;
+    }
+  }
+  return std::nullopt;
+}
+
+absl::Status PredictInference(const std::vector<InferenceRow>& rows, const KnownProfiles& profiles,
+                              orchestrator::OperatorCostPort& operator_cost,
+                              orchestrator::NetworkTimePort& network_time,
+                              std::vector<ValidationRow>* out) {
+  for (const InferenceRow& row : rows) {
+    ValidationRow start = StartRow(row.facts, "inference", "");
+    std::optional<orchestrator::Prediction> answer;
+    if (start.status == RowStatus::kOk) {
+      workload::Job job = row.job;
+      job.framework = profiles.Settle(job.framework, job.cluster.accelerator, &start);
+      auto prediction = orchestrator::Predict(job, operator_cost, network_time);
+      if (prediction.ok()) {
+        AddWarnings(*prediction, &start);
+        start.predicted_memory_bytes = prediction->memory.total_bytes;
+        start.predicted_fits = prediction->memory.fits;
+        answer = *std::move(prediction);
+      } else {
+        if (IsOutage(prediction.status())) return prediction.status();
+        Refuse(prediction.status(), &start);
+      }
+    }
+    if (row.measured.empty()) {
+      start.metric = InferenceMetricName(InferenceMetric::kEndToEnd).data();
+      out->push_back(start);
+    }
+    for (const InferenceMeasurement& measured : row.measured) {
+      ValidationRow result = start;
+      result.metric = std::string(InferenceMetricName(measured.metric));
+      result.measured_seconds = measured.seconds;
+      if (answer) {
+        const auto seconds = PredictedMetric(*answer, row, measured.metric);
+        if (seconds && answer->total_seconds > 0) {
+          const double low = answer->interval_low_seconds / answer->total_seconds;
+          const double high = answer->interval_high_seconds / answer->total_seconds;
+          SetPrediction(*seconds, *seconds * low, *seconds * high, &result);
+        } else {
+          result.status = RowStatus::kSkipped;
+          result.reason =
+              absl::StrCat("the request has no ", result.metric, " (output_len of the row)");
+        }
+      }
+      out->push_back(std::move(result));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Nearest-rank quantile of values; they are reordered.
+double Quantile(std::vector<double>& values, double share) {
+  const size_t rank =
+      std::min(values.size() - 1,
+               static_cast<size_t>(std::ceil(share * static_cast<double>(values.size()))) -
+                   (share > 0 ? 1 : 0));
+  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(rank), values.end());
+  return values[rank];
+}
+
+double Median(std::vector<double>& values) {
+  const double upper = Quantile(values, 0.5);
+  if (values.size() % 2 == 1) return upper;
+  const size_t rank = values.size() / 2;
+  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(rank), values.end());
+  return (upper + values[rank]) / 2;
+}
+
+struct GroupValues {
+  ValidationGroup group;
+  std::vector<double> errors;
+  std::vector<double> widths;
+  int64_t inside = 0;
+};
+
+std::vector<ValidationGroup> Group(const std::vector<ValidationRow>& rows) {
+  using Key = std::tuple<std::string, std::string, std::string, std::string, std::string>;
+  std::map<Key, GroupValues> groups;
+  for (const ValidationRow& row : rows) {
+    const bool by_family = row.kind == "operator" || row.kind == "collective";
+    GroupValues& values =
+        groups[Key(row.suite, row.accelerator, row.kind, by_family ? row.family : "", row.metric)];
+    ValidationGroup& group = values.group;
+    if (row.status == RowStatus::kRefused) {
+      ++group.refused;
+    } else if (row.status == RowStatus::kSkipped) {
+      ++group.skipped;
+    } else if (!row.counted) {
+      ++group.suspect;
+    } else {
+      ++group.count;
+      if (!row.error_percent) continue;
+      values.errors.push_back(*row.error_percent);
+      if (row.interval_low_seconds && row.interval_high_seconds && *row.predicted_seconds > 0) {
+        const double measured = *row.measured_seconds;
+        values.inside +=
+            measured >= *row.interval_low_seconds && measured <= *row.interval_high_seconds;
+        values.widths.push_back(100 * (*row.interval_high_seconds - *row.interval_low_seconds) /
+                                *row.predicted_seconds);
+      }
+    }
+  }
+  std::vector<ValidationGroup> result;
+  for (auto& [key, values] : groups) {
+    ValidationGroup& group = values.group;
+    std::tie(group.suite, group.accelerator, group.kind, group.family, group.metric) = key;
+    if (!values.errors.empty()) {
+      const double count = static_cast<double>(values.errors.size());
+      double sum = 0;
+      double sum_absolute = 0;
+      std::vector<double> absolute;
+      for (const double error : values.errors) {
+        sum += error;
+        sum_absolute += std::fabs(error);
+        absolute.push_back(std::fabs(error));
+      }
+      group.mape_percent = sum_absolute / count;
+      group.bias_percent = sum / count;
+      group.median_ape_percent = Median(absolute);
+      group.p90_ape_percent = Quantile(absolute, 0.9);
+    }
+    if (!values.widths.empty()) {
+      group.interval_coverage_percent =
+          100 * static_cast<double>(values.inside) / static_cast<double>(values.widths.size());
+      group.interval_width_percent = Median(values.widths);
+    }
+    result.push_back(std::move(group));
+  }
+  return result;
+}
+
+}  // namespace
+
+absl::string_view RowStatusName(RowStatus status) {
+  switch (status) {
+    case RowStatus::kOk:
+      return "ok";
+    case RowStatus::kRefused:
+      return "refused";
+    case RowStatus::kSkipped:
+      return "skipped";
+  }
+  return "ok";
+}
+
+absl::StatusOr<ValidationReport> Validate(const Measurements& measurements,
+                                          orchestrator::OperatorCostPort& operator_cost,
+                                          orchestrator::NetworkTimePort& network_time) {
+  SEXTANT_ASSIGN_OR_RETURN(auto set, operator_cost.CurrentParameters());
+  ValidationReport report;
+  report.parameter_set = set->version();
+  const KnownProfiles profiles(std::move(set));
+  report.rows.reserve(measurements.size() + 3 * measurements.inference.size());
+  SEXTANT_RETURN_IF_ERROR(
+      PredictOperators(measurements.operators, profiles, operator_cost, &report.rows));
+  SEXTANT_RETURN_IF_ERROR(
+      PredictCollectives(measurements.collectives, profiles, network_time, &report.rows));
+  SEXTANT_RETURN_IF_ERROR(
+      PredictTraining(measurements.training, profiles, operator_cost, network_time, &report.rows));
+  SEXTANT_RETURN_IF_ERROR(PredictInference(measurements.inference, profiles, operator_cost,
+                                           network_time, &report.rows));
+  report.groups = Group(report.rows);
+  return report;
+}
+
+absl::StatusOr<ValidationReport> Validate(
+    const Measurements& measurements, std::shared_ptr<const parameters::ParameterSet> parameters) {
+  orchestrator::LocalOperatorCost operator_cost(parameters);
+  orchestrator::LocalNetworkTime network_time(parameters);
+  return Validate(measurements, operator_cost, network_time);
+}
+
+}  // namespace sextant::calibration

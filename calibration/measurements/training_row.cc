@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "calibration/measurements/model_columns.h"
+#include "calibration/measurements/row_reader.h"
+
+namespace sextant::calibration {
+namespace {
+
+// The first word of a field such as "selective (minimal_flash)".
+std::string FirstWord(absl::string_view text) {
+  const std::vector<std::string> words = absl::StrSplit(text, ' ', absl::SkipEmpty());
+  return words.empty() ? std::string() : words[0];
+}
+
+void ReadPlan(RowReader& row, RowFacts* facts, workload::Job* job) {
+  workload::ParallelPlan& plan = job->plan;
+  std::vector<std::string>* warnings = &facts->warnings;
+  plan.tensor_parallel_size = row.RequiredInteger("tp");
+  plan.pipeline_parallel_size = row.RequiredInteger("pp");
+  plan.micro_batch_size = row.RequiredInteger("mbs");
+  plan.sequence_parallel = row.IntegerOr("sp", 0, warnings, 0) != 0;
+  plan.virtual_pipeline_size = row.IntegerOr("vpp", 1, warnings);
+  plan.context_parallel_size = row.IntegerOr("cp", 1, warnings);
+  plan.expert_parallel_size = row.IntegerOr("ep", 1, warnings);
+  plan.zero_stage = static_cast<int>(row.IntegerOr("zero", 0, warnings, 0));
+  const double split = static_cast<double>(plan.tensor_parallel_size) *
+                       static_cast<double>(plan.pipeline_parallel_size) *
+                       static_cast<double>(plan.context_parallel_size);
+  const auto gpus = row.Integer("gpus");
+  const auto dp = row.Integer("dp");
+  if (gpus && dp) {
+    job->gpu_count = *gpus;
+    plan.data_parallel_size = *dp;
+  } else if (gpus && split > 0) {
+    job->gpu_count = *gpus;
+    const double share = static_cast<double>(*gpus) / split;
+    if (share < 1 || share != std::floor(share)) {
+      row.violations().Add("gpus", absl::StrCat("is ", *gpus, " but must be a multiple of tp x pp ",
+                                                "x cp = ", split));
+    } else {
+      plan.data_parallel_size = static_cast<int64_t>(share);
+      warnings->push_back(absl::StrCat("dp not stated: gpus / (tp pp cp) = ", share));
+    }
+  } else if (!row.Has("gpus")) {
+    row.Missing("gpus");
+  }
+
+  const std::string recompute = FirstWord(row.Text("recompute"));
+  if (recompute.empty()) {
+    warnings->push_back("recompute not stated: none assumed");
+  } else if (const auto parsed = workload::ParseRecompute(recompute); parsed.ok()) {
+    plan.recompute = *parsed;
+  } else {
+    row.violations().Add("recompute", OneLine(parsed.status()));
+  }
+  const std::string schedule(row.Text("schedule"));
+  if (plan.virtual_pipeline_size > 1) {
+    plan.schedule = workload::PipelineSchedule::kInterleaved;
+  } else if (!schedule.empty() && schedule != "interleaved") {
+    if (const auto parsed = workload::ParsePipelineSchedule(schedule); parsed.ok()) {
+      plan.schedule = *parsed;
+    } else {
+      row.violations().Add("schedule", OneLine(parsed.status()));
+    }
+  } else if (plan.pipeline_parallel_size > 1) {
+    warnings->push_back("schedule or vpp not stated: 1f1b assumed");
+  }
+}
+
+}  // namespace
+
+TrainingRow ReadTrainingRow(RowReader& row, Lookups& lookups) {
+  TrainingRow result;
+  result.facts = ReadFacts(row, "framework");
+  RowFacts& facts = result.facts;
+  workload::Job& job = result.job;
+  result.status = row.Has("status") ? std::string(row.Text("status")) : "ok";
+
+  job.framework = facts.profile;
+  job.model = ReadModel(row, lookups, &facts);
+  workload::TrainingWorkload work;
+  work.global_batch_size = row.RequiredInteger("gbs");
+  work.sequence_length = row.RequiredInteger("seq");
+  job.workload = work;
+  ReadPlan(row, &facts, &job);
+  if (!row.Has("precision")) {
+    if (absl::StartsWith(facts.suite, "vtrain")) {
+      job.precision = hardware::Precision::kFp16;
+      facts.warnings.push_back("precision not stated: fp16 mixed precision assumed");
+    } else {
+      row.Missing("precision");
+    }
+  } else if (const auto precision = ReadPrecision(row, "precision")) {
+    job.precision = *precision;
+  }
+  const int64_t per_node = row.Integer("gpus_per_node").value_or(0);
+  // One GPU alone says nothing about the nodes of the cluster.
+  const auto cluster = ReadCluster(row, lookups, job.gpu_count > per_node ? per_node : 0, &facts);
+  if (cluster != nullptr) {
+    job.cluster = *cluster;
+    const int64_t nodes = (job.gpu_count + cluster->gpus_per_node - 1) / cluster->gpus_per_node;
+    if (nodes > 1 && !cluster->network_stated) {
+      facts.warnings.push_back("the fabric between nodes is not stated by the source");
+    }
+  }
+
+  auto step = row.Positive("step_time_s");
+  const auto rate = row.Positive("tokens_per_s_per_gpu");
+  if (!step && rate && work.global_batch_size > 0 && work.sequence_length > 0) {
+    step = static_cast<double>(work.global_batch_size) * static_cast<double>(work.sequence_length) /
+           (*rate * static_cast<double>(job.gpu_count));
+    facts.warnings.push_back("step time derived from tokens_per_s_per_gpu");
+  }
+  auto memory = row.Positive("mem_alloc_gb");
+  result.memory_is_allocated = memory.has_value();
+  if (!memory) memory = row.Positive("mem_gb");
+  if (memory) result.measured_memory_bytes = static_cast<int64_t>(*memory * 1e9);
+
+  // The verdict of the run; times of runs that failed are no step times.
+  if (result.status == "ok") {
+    result.measured_seconds = step;
+    result.measured_fits = true;
+  } else if (result.status == "oom") {
+    result.measured_fits = false;
+  } else if (result.status == "memory_only") {
+    result.measured_fits = true;
+  } else if (result.status == "throughput_only" || result.status == "example_log") {
+    result.measured_seconds = step;
+    if (step || memory) result.measured_fits = true;
+  } else if (result.status != "failed_other" && result.status != "time_to_train_only" &&
+             result.status != "unsupported") {
+    row.violations().Add("status", absl::StrCat("is \"", result.status, "\", an unknown word"));
+  }
+  const bool judged = result.status == "oom" || result.status == "failed_other";
+  if (!judged && !result.measured_seconds && !result.measured_memory_bytes) {
+    facts.skip_reason =
+        absl::StrCat("status ", result.status, ": no step time and no memory were measured");
+    return result;
+  }
+  if (row.violations().empty()) {
+    const absl::Status valid = workload::ValidateJob(job);
+    for (const base::Violation& violation : base::ViolationsOf(valid)) {
+      row.violations().Add(violation.field, violation.description);
+    }
+  }
+  facts.refusal = row.Refusal();
+  return result;
+}
+
+}  // namespace sextant::calibration
