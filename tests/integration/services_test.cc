@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Real servers on free ports in this process.
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "common/base/violations.h"
+#include "gtest/gtest.h"
+#include "services/calibration/service.h"
+#include "services/client/client.h"
+#include "services/network_sim/service.h"
+#include "services/operator_cost/service.h"
+#include "services/orchestrator/service.h"
+#include "services/runtime/channel.h"
+#include "services/runtime/server.h"
+#include "services/serve/serve.h"
+#include "tests/support/jobs.h"
+
+namespace sextant {
+namespace {
+
+using parameters::ParameterSet;
+using std::chrono::milliseconds;
+using test_support::JobTexts;
+using test_support::PredictEmbedded;
+using test_support::ReadJobText;
+using test_support::SlowGemmSet;
+
+std::shared_ptr<const ParameterSet> Uncalibrated() {
+  return std::make_shared<const ParameterSet>();
+}
+
+runtime::ServerOptions AnyPort() { return {.listen = "127.0.0.1:0", .metrics_listen = ""}; }
+
+std::string Address(const runtime::Server& server) {
+  return absl::StrCat("127.0.0.1:", server.port());
+}
+
+// The three services of a prediction, each behind its own socket.
+class Suite {
+ public:
+  Suite()
+      : operator_cost_store_(*parameter_store::ParameterStore::Open(Uncalibrated(), "")),
+        network_sim_store_(*parameter_store::ParameterStore::Open(Uncalibrated(), "")),
+        operator_cost_(*operator_cost_store_, operator_cost_metrics_),
+        network_sim_(*network_sim_store_, network_sim_metrics_),
+        operator_cost_server_(*runtime::Server::Start(
+            AnyPort(), {{&operator_cost_, operator_cost_service::kFullName}},
+            operator_cost_metrics_)),
+        network_sim_server_(*runtime::Server::Start(
+            AnyPort(), {{&network_sim_, network_sim_service::kFullName}}, network_sim_metrics_)),
+        lower_(runtime::Connect(Address(*operator_cost_server_)),
+               runtime::Connect(Address(*network_sim_server_)), orchestrator_metrics_),
+        orchestrator_(lower_),
+        orchestrator_server_(
+            *runtime::Server::Start(AnyPort(), {{&orchestrator_, orchestrator_service::kFullName}},
+                                    orchestrator_metrics_)) {}
+
+  client::Client OperatorCost() { return Client(*operator_cost_server_); }
+  client::Client NetworkSim() { return Client(*network_sim_server_); }
+  client::Client Orchestrator() { return Client(*orchestrator_server_); }
+  std::string OrchestratorMetrics() const { return orchestrator_metrics_.Text(); }
+
+ private:
+  static client::Client Client(const runtime::Server& server) {
+    return client::Client(Address(server), milliseconds(20000));
+  }
+
+  runtime::Metrics operator_cost_metrics_, network_sim_metrics_, orchestrator_metrics_;
+  std::unique_ptr<parameter_store::ParameterStore> operator_cost_store_, network_sim_store_;
+  operator_cost_service::Service operator_cost_;
+  network_sim_service::Service network_sim_;
+  std::unique_ptr<runtime::Server> operator_cost_server_, network_sim_server_;
+  orchestrator_service::RemoteServices lower_;
+  orchestrator_service::Service orchestrator_;
+  std::unique_ptr<runtime::Server> orchestrator_server_;
+};
+
+TEST(Services, ServedPredictionsEqualEmbeddedOnesBitForBit) {
+  Suite suite;
+  const auto orchestrator = suite.Orchestrator();
+  for (const std::string& text : JobTexts()) {
+    const auto job = ReadJobText(text);
+    ASSERT_TRUE(job.ok()) << job.status();
+    const auto embedded = PredictEmbedded(*job, Uncalibrated());
+    ASSERT_TRUE(embedded.ok()) << embedded.status();
+    // Twice: asked over the wire, then known to the cache.
+    for (int round = 0; round < 2; ++round) {
+      const auto served = orchestrator.Predict(*job);
+      ASSERT_TRUE(served.ok()) << served.status();
+      EXPECT_EQ(*served, *embedded) << text;
+    }
+  }
+  const std::string metrics = suite.OrchestratorMetrics();
+  EXPECT_EQ(metrics.find("sextant_orchestrator_cache_requests_total{result=\"hit\"} 0\n"),
+            std::string::npos)
+      << metrics;
+}
+
+TEST(Services, APushIsAcknowledgedByVersionAndSeenByTheNextPrediction) {
+  Suite suite;
+  const auto job = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto slow = SlowGemmSet(0.2);
+  ASSERT_TRUE(suite.Orchestrator().Predict(*job).ok());
+  for (const auto& target : {suite.OperatorCost(), suite.NetworkSim()}) {
+    const auto acknowledged = target.PushParameterSet(*slow);
+    ASSERT_TRUE(acknowledged.ok()) << acknowledged.status();
+    ASSERT_EQ(acknowledged->size(), 1u);
+    EXPECT_EQ(acknowledged->front().version, slow->version());
+  }
+  const auto served = suite.Orchestrator().Predict(*job);
+  ASSERT_TRUE(served.ok()) << served.status();
+  EXPECT_EQ(served->parameter_set, slow->version());
+  const auto embedded = PredictEmbedded(*job, slow);
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  EXPECT_EQ(*served, *embedded);
+
+  ASSERT_TRUE(suite.OperatorCost().RollbackParameterSet().ok());
+  ASSERT_TRUE(suite.NetworkSim().RollbackParameterSet().ok());
+  EXPECT_EQ(suite.Orchestrator().Predict(*job)->parameter_set, Uncalibrated()->version());
+  EXPECT_EQ(suite.OperatorCost().RollbackParameterSet().status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+TEST(Services, APredictionWithTwoSetsSaysSo) {
+  Suite suite;
+  const auto job = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(job.ok()) << job.status();
+  ASSERT_TRUE(suite.OperatorCost().PushParameterSet(*SlowGemmSet(0.2)).ok());
+  const auto served = suite.Orchestrator().Predict(*job);
+  ASSERT_TRUE(served.ok()) << served.status();
+  ASSERT_FALSE(served->warnings.empty());
+  EXPECT_NE(served->warnings.back().find(Uncalibrated()->version()), std::string::npos)
+      << served->warnings.back();
+}
+
+TEST(Services, ABadSetIsRefusedByName) {
+  Suite suite;
+  const auto refused = suite.OperatorCost().PushParameterSet(*SlowGemmSet(1.5));
+  EXPECT_EQ(refused.status().code(), absl::StatusCode::kInvalidArgument);
+  const auto violations = base::ViolationsOf(refused.status());
+  ASSERT_EQ(violations.size(), 2u) << refused.status();
+  EXPECT_NE(violations[0].field.find("gemm.16bit.peak_efficiency"), std::string::npos);
+  EXPECT_EQ(suite.OperatorCost().GetVersions()->front().version, Uncalibrated()->version());
+}
+
+TEST(Services, AWrongJobIsRefusedWithEveryViolationAsWithoutAServer) {
+  Suite suite;
+  auto job = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(job.ok()) << job.status();
+  job->plan.tensor_parallel_size = 3;
+  job->plan.micro_batch_size = 0;
+  job->model.vocabulary_size = 0;
+  const auto embedded = PredictEmbedded(*job, Uncalibrated());
+  const auto served = suite.Orchestrator().Predict(*job);
+  EXPECT_EQ(served.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_GE(base::ViolationsOf(served.status()).size(), 3u);
+  EXPECT_EQ(base::ViolationsOf(served.status()), base::ViolationsOf(embedded.status()));
+}
+
+TEST(Services, ABatchOfOperatorsNamesEachWrongOne) {
+  Suite suite;
+  const auto job = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(job.ok()) << job.status();
+  std::vector<operator_cost::Operator> operators(
+      3, {operator_cost::GemmShape{.m = 16, .n = 16, .k = 16}, hardware::Precision::kBf16});
+  std::get<operator_cost::GemmShape>(operators[1].shape).m = 0;
+  std::get<operator_cost::GemmShape>(operators[2].shape).k = -5;
+  const auto refused =
+      suite.OperatorCost().EstimateOperators(operators, job->cluster.accelerator, "");
+  const auto violations = base::ViolationsOf(refused.status());
+  ASSERT_EQ(violations.size(), 2u) << refused.status();
+  EXPECT_EQ(violations[0].field, "operators[1].gemm.m");
+  EXPECT_EQ(violations[1].field, "operators[2].gemm.k");
+}
+
+TEST(Services, ABatchOfJobsKeepsGoodOnesBesideWrongOnes) {
+  Suite suite;
+  const auto good = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(good.ok()) << good.status();
+  workload::Job wrong = *good;
+  wrong.gpu_count = 5;
+  const auto results = suite.Orchestrator().PredictBatch({wrong, *good});
+  ASSERT_TRUE(results.ok()) << results.status();
+  ASSERT_EQ(results->size(), 2u);
+  EXPECT_EQ((*results)[0].status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(*(*results)[1], *PredictEmbedded(*good, Uncalibrated()));
+}
+
+// An orchestrator over services at `operator_cost`.
+absl::Status PredictOver(const std::string& operator_cost, milliseconds timeout) {
+  runtime::Metrics metrics;
+  orchestrator_service::RemoteServices lower(runtime::Connect(operator_cost),
+                                             runtime::Connect(operator_cost), metrics);
+  orchestrator_service::Service service(lower);
+  auto server =
+      *runtime::Server::Start(AnyPort(), {{&service, orchestrator_service::kFullName}}, metrics);
+  const auto job = ReadJobText(JobTexts()[0]);
+  if (!job.ok()) return job.status();
+  return client::Client(Address(*server), timeout).Predict(*job).status();
+}
+
+TEST(Services, AMissingServiceIsUnavailableByNameAndNotAHang) {
+  const absl::Status status = PredictOver("127.0.0.1:1", milliseconds(20000));
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_NE(status.message().find("operator_cost"), absl::string_view::npos) << status;
+}
+
+TEST(Services, AServiceThatNeverAnswersEndsAtTheDeadline) {
+  const int silent = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(listen(silent, 8), 0);
+  socklen_t length = sizeof address;
+  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &length), 0);
+  const absl::Status status =
+      PredictOver(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)), milliseconds(300));
+  EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
+  close(silent);
+}
+
+TEST(Services, EachServerIsServingUnderItsFullNameOnly) {
+  Suite suite;
+  EXPECT_TRUE(suite.OperatorCost().CheckHealth().ok());
+  EXPECT_TRUE(suite.OperatorCost().CheckHealth(operator_cost_service::kFullName).ok());
+  EXPECT_TRUE(suite.NetworkSim().CheckHealth(network_sim_service::kFullName).ok());
+  EXPECT_TRUE(suite.Orchestrator().CheckHealth(orchestrator_service::kFullName).ok());
+  EXPECT_EQ(suite.OperatorCost().CheckHealth(orchestrator_service::kFullName).code(),
+            absl::StatusCode::kNotFound);
+  const auto job = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(job.ok()) << job.status();
+  EXPECT_EQ(suite.OperatorCost().Predict(*job).status().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST(Services, OneProcessCanRunThemAll) {
+  serve::ServeOptions options;
+  options.server = AnyPort();
+  options.parameters = "uncalibrated";
+  options.datasets_directory = SEXTANT_SOURCE_DIR "/datasets";
+  auto all = serve::AllServices::Start(options);
+  ASSERT_TRUE(all.ok()) << all.status();
+  const client::Client client(Address((*all)->server()), milliseconds(20000));
+  for (const char* name : {"", operator_cost_service::kFullName, network_sim_service::kFullName,
+                           orchestrator_service::kFullName, calibration_service::kFullName}) {
+    EXPECT_TRUE(client.CheckHealth(name).ok()) << name;
+  }
+  const auto job = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(job.ok()) << job.status();
+  const auto served = client.Predict(*job);
+  ASSERT_TRUE(served.ok()) << served.status();
+  EXPECT_EQ(*served, *PredictEmbedded(*job, Uncalibrated()));
+  const auto slow = SlowGemmSet(0.2);
+  const auto acknowledged = client.PushParameterSet(*slow);
+  ASSERT_TRUE(acknowledged.ok()) << acknowledged.status();
+  ASSERT_EQ(acknowledged->size(), 2u);
+  EXPECT_EQ(client.Predict(*job)->parameter_set, slow->version());
+  EXPECT_EQ(client.GetParameterSet()->version(), slow->version());
+}
+
+TEST(Services, ACalibrationJobPublishesAndPushesItsSet) {
+  Suite suite;
+  const auto fitted = SlowGemmSet(0.4);
+  const calibration_service::Calibrator fake =
+      [&](const calibration_service::CalibrationInput& input)
+      -> absl::StatusOr<calibration_service::CalibrationOutcome> {
+    calibration_service::CalibrationOutcome outcome;
+    outcome.set = fitted;
+    outcome.publish = true;
+    outcome.held_out_mape_percent = 12.5;
+    outcome.used_row_count = static_cast<int64_t>(input.measurements.size());
+    return outcome;
+  };
+  auto library = *calibration_service::SetLibrary::Open("", SEXTANT_SOURCE_DIR "/datasets");
+  const calibration_service::PushTargets targets({suite.OperatorCost(), suite.NetworkSim()});
+  calibration_service::JobRunner jobs(fake, *library, targets);
+  calibration_service::Service service(jobs, *library, targets);
+  runtime::Metrics metrics;
+  auto server =
+      *runtime::Server::Start(AnyPort(), {{&service, calibration_service::kFullName}}, metrics);
+  const auto stub =
+      calibration::v1::CalibrationService::NewStub(runtime::Connect(Address(*server)));
+
+  calibration::v1::CreateCalibrationJobRequest request;
+  auto* file = request.add_measurements();
+  file->set_kind("operators");
+  file->set_csv_text("id\n");
+  request.set_initial_parameter_set("uncalibrated");
+  request.set_push(true);
+  calibration::v1::CalibrationJob job;
+  {
+    grpc::ClientContext context;
+    const grpc::Status status = stub->CreateCalibrationJob(&context, request, &job);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  }
+  calibration::v1::GetCalibrationJobRequest get;
+  get.set_name(job.name());
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!job.has_end_time() && std::chrono::steady_clock::now() < limit) {
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub->GetCalibrationJob(&context, get, &job).ok());
+  }
+  EXPECT_EQ(job.state(), calibration::v1::CalibrationJob::STATE_SUCCEEDED) << job.error();
+  EXPECT_EQ(job.parameter_set_version(), fitted->version());
+  ASSERT_EQ(job.push_results_size(), 2);
+  EXPECT_EQ(job.push_results(0).acknowledged_version(), fitted->version());
+  EXPECT_EQ(suite.OperatorCost().GetVersions()->front().version, fitted->version());
+  EXPECT_EQ(suite.NetworkSim().GetVersions()->front().version, fitted->version());
+
+  grpc::ClientContext context;
+  request.mutable_measurements(0)->set_kind("rumours");
+  request.mutable_measurements(0)->clear_csv_text();
+  EXPECT_EQ(base::ViolationsOf(
+                runtime::FromGrpcStatus(stub->CreateCalibrationJob(&context, request, &job)))
+                .size(),
+            2u);
+}
+
+}  // namespace
+}  // namespace sextant
