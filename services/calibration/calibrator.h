@@ -15,7 +15,6 @@
 namespace sextant::calibration_service {
 
 struct MeasurementText {
-  std::string kind;       // "training", "inference", "operators" or "collectives"
   std::string file_name;  // in messages
   std::string csv_text;
 };

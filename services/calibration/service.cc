@@ -19,7 +19,6 @@ namespace v1 = calibration::v1;
 namespace {
 
 constexpr char kSetCollection[] = "parameterSets/";
-constexpr const char* kKinds[] = {"training", "inference", "operators", "collectives"};
 
 // The number of entries of a page: `requested`, where it is 0 `standard`, at most `most`.
 absl::StatusOr<size_t> PageSize(int requested, size_t standard, size_t most) {
@@ -67,16 +66,11 @@ absl::StatusOr<CalibrationInput> FromRequest(const v1::CreateCalibrationJobReque
   }
   for (int i = 0; i < request.measurements_size(); ++i) {
     const v1::MeasurementFile& file = request.measurements(i);
-    if (std::find(std::begin(kKinds), std::end(kKinds), file.kind()) == std::end(kKinds)) {
-      violations.Add(absl::StrCat("measurements[", i, "].kind"),
-                     absl::StrCat("is \"", file.kind(),
-                                  "\" but must be training, inference, operators or collectives"));
-    }
     if (file.csv_text().empty()) {
       violations.Add(absl::StrCat("measurements[", i, "].csv_text"), "is missing but required");
     }
     input.measurements.push_back(
-        {file.kind(), file.file_name().empty() ? file.kind() : file.file_name(), file.csv_text()});
+        {file.file_name().empty() ? "measurements" : file.file_name(), file.csv_text()});
   }
   absl::string_view initial = request.initial_parameter_set();
   absl::ConsumePrefix(&initial, kSetCollection);

@@ -292,7 +292,6 @@ TEST(Services, ACalibrationJobPublishesAndPushesItsSet) {
 
   calibration::v1::CreateCalibrationJobRequest request;
   auto* file = request.add_measurements();
-  file->set_kind("operators");
   file->set_csv_text("id\n");
   request.set_initial_parameter_set("uncalibrated");
   request.set_push(true);
@@ -317,7 +316,7 @@ TEST(Services, ACalibrationJobPublishesAndPushesItsSet) {
   EXPECT_EQ(suite.NetworkSim().GetVersions()->front().version, fitted->version());
 
   grpc::ClientContext context;
-  request.mutable_measurements(0)->set_kind("rumours");
+  request.set_initial_parameter_set("nonsense");
   request.mutable_measurements(0)->clear_csv_text();
   EXPECT_EQ(base::ViolationsOf(
                 runtime::FromGrpcStatus(stub->CreateCalibrationJob(&context, request, &job)))
