@@ -26,13 +26,14 @@ constexpr int kLeastRowsOfProfile = 15;
 constexpr double kRooflineTolerance = 0.95;
 
 // Searched from as well, see BlockFitProblem::other_starts: a decode kernel that walks the whole
-// cache in one block, as some latent attention kernels do.
+// cache in one block, as some latent and some ungrouped kernels do.
 struct OtherStart {
   Block block;
   absl::string_view name;
   double value;
 };
-constexpr std::array<OtherStart, 2> kOtherStarts = {{
+constexpr std::array<OtherStart, 3> kOtherStarts = {{
+    {Block::kDecode, "single_split_share", 0.02},
     {Block::kLatentDecode, "key_seconds", 100e-9},
     {Block::kLatentDecode, "split_share", 0.02},
 }};

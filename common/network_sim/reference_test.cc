@@ -93,7 +93,7 @@ TEST(ReferenceCases, FlowsAgreeWithPackets) {
   const std::string directory = SEXTANT_SOURCE_DIR "/common/network_sim/reference_cases";
   const Errors errors =
       Compare(directory, ReadColumn(directory + "/expected.csv", "seconds"), Fidelity::kFlow);
-  EXPECT_EQ(errors.count, 24);
+  EXPECT_EQ(errors.count, 28);
   EXPECT_LT(errors.mean_percent, 0.2);
   EXPECT_LT(errors.largest_percent, 1);
 }

@@ -72,23 +72,26 @@ struct DecodeParameters {
   T compute_efficiency;
   T key_seconds;
   T split_share;
+  T single_split_share;
   T single_block_seconds;
   T group_block_seconds;
   T wide_group_unshared;
   T fixed_seconds;
 
   static DecodeParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]};
   }
 };
 
-inline constexpr std::array<parameters::ParameterDescriptor, 9> kDecodeDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 10> kDecodeDescriptors = {{
     {"hbm_efficiency", 0.8, 0.05, 1.0, "share of the HBM bandwidth when reading a long cache"},
     {"l2_efficiency", 0.8, 0.05, 2.0, "share of the L2 bandwidth when heads re-read a cache"},
     {"compute_efficiency", 0.3, 0.01, 1.0, "share of the matrix rate"},
-    {"key_seconds", 5e-9, 0, 1e-6,
+    {"key_seconds", 20e-9, 0, 1e-6,
      "seconds of one block per key of head size 128, one after another"},
     {"split_share", 0.8, 0, 1, "share of the idle SMs that splitting the cache puts to work"},
+    {"single_split_share", 0.8, 0, 1,
+     "the same where every query head has keys of its own; 0 where such kernels do not split"},
     {"single_block_seconds", 1e-6, 0, 20e-6, "seconds to start and finish a block of one head"},
     {"group_block_seconds", 3e-6, 0, 50e-6, "seconds to start and finish a block of several heads"},
     {"wide_group_unshared", 0.1, 0, 1,
@@ -217,7 +220,8 @@ Cost<T> DecodeCost(const AttentionShape& shape, Precision precision,
   const T readers = wide ? kv_heads + p.wide_group_unshared * (heads - kv_heads) : T(kv_heads);
   const T blocks = batch * readers;
   const T idle_ratio = Max(T(0.0), sm_count / blocks - T(1.0));
-  const T split = T(1.0) + p.split_share * idle_ratio;
+  const T split =
+      T(1.0) + (group > 1 || latent ? p.split_share : p.single_split_share) * idle_ratio;
   const T load = Max(T(1.0), blocks * split / sm_count);
   const double width =
       (latent ? static_cast<double>(shape.latent_size) / 4 : static_cast<double>(shape.head_size)) /

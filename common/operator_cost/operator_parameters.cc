@@ -45,9 +45,9 @@ constexpr std::array<absl::string_view, 5> kPrefillProfile = {
     "peak_efficiency", "tile_fixed_seconds", "hbm_efficiency", "packed_share", "fixed_seconds"};
 constexpr std::array<absl::string_view, 3> kMemoryBoundProfile = {"hbm_efficiency", "l2_efficiency",
                                                                   "fixed_seconds"};
-constexpr std::array<absl::string_view, 5> kDecodeProfile = {
-    "hbm_efficiency", "single_block_seconds", "group_block_seconds", "wide_group_unshared",
-    "fixed_seconds"};
+constexpr std::array<absl::string_view, 6> kDecodeProfile = {
+    "single_split_share",  "hbm_efficiency",      "single_block_seconds",
+    "group_block_seconds", "wide_group_unshared", "fixed_seconds"};
 
 bool Between(Block block, Block first, int count) {
   const int offset = static_cast<int>(block) - static_cast<int>(first);

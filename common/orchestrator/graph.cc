@@ -95,8 +95,6 @@ class Builder {
     tokens_ = tokens;
     split_tokens_ = plan_.sequence_parallel ? CeilDivide(tokens, tp_) : tokens;
   }
-  int64_t split_tokens() const { return split_tokens_; }
-  double activation_bytes() const { return activation_bytes_; }
 
   int Add(const Operator& op) {
     for (size_t i = 0; i < graph_.operators.size(); ++i) {
@@ -478,10 +476,13 @@ class Builder {
     const double owned =
         rank.Dense() / (sharded ? static_cast<double>(dense_group.group_size) : 1.0) +
         rank.expert / (sharded ? static_cast<double>(expert_group.group_size) : 1.0);
-    const int64_t columns = std::max<int64_t>(1, std::llround(owned));
+    // Fused over all tensors: as many equal rows as fill the device, whatever the tensors' shapes.
+    constexpr int64_t kColumns = 1024;
+    const int64_t rows = std::max<int64_t>(1, std::llround(owned / kColumns));
     const auto stream = [&](MemoryBoundKind kind) {
       Use(step.optimizer,
-          Operator{MemoryBoundShape{.kind = kind, .rows = 1, .columns = columns}, Precision::kFp32},
+          Operator{MemoryBoundShape{.kind = kind, .rows = rows, .columns = kColumns},
+                   Precision::kFp32},
           OperatorClass::kMemoryBound);
     };
     stream(optimizer == workload::Optimizer::kAdam ? MemoryBoundKind::kOptimizer
@@ -503,7 +504,10 @@ class Builder {
             .groups_per_node =
                 std::max<int64_t>(1, std::min<int64_t>(stride, job_.cluster.gpus_per_node))};
   }
-  void Send(std::vector<CollectiveUse>& uses, double tokens, double count) {
+  // Tensor parallel ranks hold the same activations, or each its part: either way each sends one
+  // part (Narayanan et al. 2021, section 4.1).
+  void Send(std::vector<CollectiveUse>& uses, double count) {
+    const double tokens = static_cast<double>(CeilDivide(tokens_, tp_));
     if (plan_.pipeline_parallel_size <= 1 || count <= 0) return;
     uses.push_back(Communicate(CollectiveKind::kSendReceive,
                                tokens * static_cast<double>(model_.hidden_size) * activation_bytes_,
@@ -674,8 +678,7 @@ TrainingGraph BuildTrainingGraph(const Job& job, const GraphOptions& options) {
   for (const StageClass& stage : StageClasses(job)) {
     graph.stages.push_back(builder.Step(stage, work.optimizer));
   }
-  builder.Send(graph.send, static_cast<double>(builder.split_tokens()),
-               2 * static_cast<double>(plan.virtual_pipeline_size));
+  builder.Send(graph.send, 2 * static_cast<double>(plan.virtual_pipeline_size));
   if (job.model.tied_embeddings && plan.pipeline_parallel_size > 1) {
     const double bytes =
         options.gradient_bytes * static_cast<double>(job.model.hidden_size) *
@@ -703,7 +706,7 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
   builder.EmbeddingForward(graph.prefill_embedding);
   if (graph.dense_layer_count > 0) builder.LayerForward(graph.prefill_dense, false);
   if (graph.mixture_layer_count > 0) builder.LayerForward(graph.prefill_mixture, true);
-  builder.Send(graph.prefill_send, static_cast<double>(builder.split_tokens()), boundaries);
+  builder.Send(graph.prefill_send, boundaries);
   builder.HeadInference(graph.head, graph.sequence_count);
 
   graph.decode_step_count = std::max<int64_t>(0, work.output_tokens - 1);
@@ -718,7 +721,7 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
   };
   if (graph.dense_layer_count > 0) decode(graph.decode_dense, false);
   if (graph.mixture_layer_count > 0) decode(graph.decode_mixture, true);
-  builder.Send(graph.decode_send, static_cast<double>(builder.split_tokens()), boundaries);
+  builder.Send(graph.decode_send, boundaries);
 
   // Kernels are close to linear in the context; a few points follow their steps.
   constexpr int64_t kSegments = 4;

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "calibration/fit_framework/fit_framework.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "calibration/fit/block_fit.h"
+#include "common/base/status_macros.h"
+#include "common/orchestrator/framework_parameters.h"
+#include "common/orchestrator/local_ports.h"
+#include "common/orchestrator/memory.h"
+#include "common/orchestrator/predict.h"
+
+namespace sextant::calibration {
+namespace {
+
+using orchestrator::FrameworkParameters;
+using parameters::AcceleratorParameters;
+using parameters::ParameterSet;
+using workload::Job;
+
+constexpr size_t kMinProfileRows = 6;
+
+// What is known of software without a measurement of time.
+struct ProfileFact {
+  absl::string_view accelerator_prefix;
+  absl::string_view profile;
+  absl::string_view key;
+  double value;
+};
+constexpr ProfileFact kFacts[] = {
+    // The published A100 runs of Megatron (2021, 2022) are older than FlashAttention (June 2022).
+    {"a100", "megatron-lm", "training.fused_attention", 0},
+    {"a100", "megatron-deepspeed", "training.fused_attention", 0},
+    // FasterTransformer 5 guide: batched GEMMs and a softmax kernel in the context phase.
+    {"a100", "fastertransformer-v5", "inference.fused_attention", 0},
+};
+
+struct TrainingStepSeconds {
+  std::shared_ptr<const orchestrator::PricedTraining> priced;
+  template <typename T>
+  bool operator()(const T* values, T* seconds) const {
+    *seconds =
+        orchestrator::TrainingStep(*priced, orchestrator::TrainingParameters<T>::FromArray(values))
+            .Total();
+    return true;
+  }
+};
+
+struct InferenceSeconds {
+  std::shared_ptr<const orchestrator::PricedInference> priced;
+  InferenceMetric metric;
+  template <typename T>
+  bool operator()(const T* values, T* seconds) const {
+    const auto p = orchestrator::InferenceParameters<T>::FromArray(values);
+    switch (metric) {
+      case InferenceMetric::kTimeToFirstToken:
+        *seconds = orchestrator::PrefillTimes(*priced, p).Total();
+        break;
+      case InferenceMetric::kInterTokenLatency:
+        *seconds = orchestrator::DecodeTimes(*priced, p).Total() /
+                   static_cast<double>(priced->decode_step_count);
+        break;
+      case InferenceMetric::kTotal:
+        *seconds = orchestrator::PrefillTimes(*priced, p).Total() +
+                   orchestrator::DecodeTimes(*priced, p).Total();
+        break;
+    }
+    return true;
+  }
+};
+
+// What a rank holds between micro-batches. Allocator statistics that frameworks print at the end of
+// a step are often reset after the passes, so that activations and logits are not in them; those
+// keep their derived values. Piecewise linear in each parameter: a forward difference is its slope.
+PredictSeconds MemoryRow(std::shared_ptr<const Job> job, bool fused_attention, size_t count) {
+  return [job = std::move(job), fused_attention, count](const double* values, double* bytes,
+                                                        double* gradient) {
+    const auto total = [&](const double* v) {
+      const orchestrator::MemoryPrediction memory = orchestrator::PredictMemory(
+          *job, orchestrator::MemoryParameters<double>::FromArray(v), fused_attention);
+      double kept = static_cast<double>(memory.total_bytes);
+      for (const orchestrator::MemoryPart& part : memory.breakdown) {
+        if (part.name == "activations" || part.name == "logits") {
+          kept -= static_cast<double>(part.bytes);
+        }
+      }
+      return kept;
+    };
+    *bytes = total(values);
+    if (gradient == nullptr) return;
+    std::vector<double> moved(values, values + count);
+    for (size_t i = 0; i < count; ++i) {
+      const double step = std::max(1e-3 * std::abs(values[i]), 1e-3);
+      moved[i] = values[i] + step;
+      gradient[i] = (total(moved.data()) - *bytes) / step;
+      moved[i] = values[i];
+    }
+  };
+}
+
+class Fitter {
+ public:
+  Fitter(absl::string_view accelerator, const ParameterSet& set) : accelerator_(accelerator) {
+    for (const ProfileFact& fact : kFacts) {
+      if (absl::StartsWith(accelerator, fact.accelerator_prefix)) {
+        result_.parameters.profiles[std::string(fact.profile)][std::string(fact.key)] = {
+            .value = fact.value};
+      }
+    }
+    set_ = std::make_shared<const ParameterSet>(
+        WithFramework(set, accelerator, result_.parameters, set.provenance()));
+    operators_ = std::make_unique<orchestrator::LocalOperatorCost>(set_);
+    network_ = std::make_unique<orchestrator::LocalNetworkTime>(set_);
+  }
+
+  absl::Status FitTraining(const std::string& profile,
+                           const std::vector<const FrameworkTrainingRow*>& rows) {
+    BlockFitProblem times = Problem(orchestrator::kTrainingDescriptors);
+    BlockFitProblem memory = Problem(orchestrator::kMemoryDescriptors);
+    FrameworkParameters<double> resolved;
+    for (const FrameworkTrainingRow* row : rows) {
+      if (const absl::Status valid = workload::ValidateJob(row->job); !valid.ok()) {
+        result_.notes.push_back(absl::StrCat(row->id, ": ", std::string(valid.message())));
+        continue;
+      }
+      resolved =
+          orchestrator::ResolveFrameworkParameters(*set_, row->job.cluster.accelerator, profile);
+      const orchestrator::GraphOptions options = orchestrator::OptionsFor(row->job, resolved);
+      if (row->measured_seconds > 0) {
+        const orchestrator::TrainingGraph graph =
+            orchestrator::BuildTrainingGraph(row->job, options);
+        SEXTANT_ASSIGN_OR_RETURN(const orchestrator::PortAnswers answers,
+                                 orchestrator::AskPorts(graph, row->job, *operators_, *network_));
+        auto priced = std::make_shared<const orchestrator::PricedTraining>(
+            orchestrator::PriceTraining(graph, answers, row->job.plan.virtual_pipeline_size));
+        times.rows.push_back({DifferentiatedRow<8>(TrainingStepSeconds{std::move(priced)}, 8),
+                              row->measured_seconds});
+      }
+      if (row->measured_memory_bytes.has_value()) {
+        memory.rows.push_back({MemoryRow(std::make_shared<const Job>(row->job),
+                                         options.fused_attention, memory.descriptors.size()),
+                               *row->measured_memory_bytes});
+      }
+    }
+    if (times.rows.size() >= kMinProfileRows) {
+      const auto& t = resolved.training;
+      times.start = {t.step_seconds,         t.micro_batch_seconds, t.dispatch_seconds,
+                     t.compute_slowdown,     t.memory_pass_factor,  t.tensor_parallel_hidden,
+                     t.data_parallel_hidden, t.fused_attention};
+      times.constant.back() = true;  // chooses the kernels that were priced
+      AddHostBoundStart(times, 2);
+      SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(times, kOptions));
+      Store(profile, orchestrator::kTrainingBlock, times, fit);
+      Share("residual.training", {.value = std::min(2.0, fit.scatter)});
+    }
+    if (memory.rows.size() >= kMinProfileRows) {
+      const auto& m = resolved.memory;
+      memory.start = {
+          m.context_bytes, m.workspace_bytes, m.activation_factor,        m.gradient_bytes,
+          m.logits_bytes,  m.fragmentation,   m.inference_memory_fraction};
+      for (const size_t unseen : {0, 2, 4, 5, 6}) memory.constant[unseen] = true;
+      SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(memory, kOptions));
+      Store(profile, orchestrator::kMemoryBlock, memory, fit);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status FitInference(const std::string& profile,
+                            const std::vector<const FrameworkInferenceRow*>& rows) {
+    BlockFitProblem problem = Problem(orchestrator::kInferenceDescriptors);
+    FrameworkParameters<double> resolved;
+    for (const FrameworkInferenceRow* row : rows) {
+      const absl::Status valid = workload::ValidateJob(row->job);
+      if (!valid.ok() || !(row->measured_seconds > 0)) {
+        result_.notes.push_back(absl::StrCat(row->id, ": ", std::string(valid.message())));
+        continue;
+      }
+      resolved =
+          orchestrator::ResolveFrameworkParameters(*set_, row->job.cluster.accelerator, profile);
+      const orchestrator::InferenceGraph graph =
+          orchestrator::BuildInferenceGraph(row->job, orchestrator::OptionsFor(row->job, resolved));
+      if (row->metric == InferenceMetric::kInterTokenLatency && graph.decode_step_count == 0) {
+        result_.notes.push_back(absl::StrCat(row->id, ": no token after the first"));
+        continue;
+      }
+      SEXTANT_ASSIGN_OR_RETURN(const orchestrator::PortAnswers answers,
+                               orchestrator::AskPorts(graph, row->job, *operators_, *network_));
+      auto priced = std::make_shared<const orchestrator::PricedInference>(
+          orchestrator::PriceInference(graph, answers));
+      problem.rows.push_back(
+          {DifferentiatedRow<8>(InferenceSeconds{std::move(priced), row->metric}, 8),
+           row->measured_seconds});
+    }
+    if (problem.rows.size() < kMinProfileRows) return absl::OkStatus();
+    const auto& p = resolved.inference;
+    problem.start = {p.step_seconds,           p.prefill_seconds,  p.sequence_seconds,
+                     p.dispatch_seconds,       p.compute_slowdown, p.memory_pass_factor,
+                     p.tensor_parallel_factor, p.fused_attention};
+    // Static batches of one engine do not tell an engine's kernels from its overheads; kernels and
+    // collectives keep their own values.
+    for (const size_t held : {4, 5, 6, 7}) problem.constant[held] = true;
+    AddHostBoundStart(problem, 3);
+    SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(problem, kOptions));
+    Store(profile, orchestrator::kInferenceBlock, problem, fit);
+    Share("residual.prefill", {.value = std::min(2.0, fit.scatter)});
+    Share("residual.decode", {.value = std::min(2.0, fit.scatter)});
+    return absl::OkStatus();
+  }
+
+  FrameworkFitResult Take() && { return std::move(result_); }
+
+ private:
+  static constexpr BlockFitOptions kOptions{.robust_scale = 0.1, .prior_rows = 0.1};
+
+  // Dispatch has no slope while the device is the slower side: search from the other side too.
+  static void AddHostBoundStart(BlockFitProblem& problem, size_t dispatch) {
+    for (const double seconds : {1e-5, 3e-5}) {
+      problem.other_starts.push_back(problem.start);
+      problem.other_starts.back()[dispatch] = seconds;
+    }
+  }
+
+  template <size_t N>
+  static BlockFitProblem Problem(const std::array<parameters::ParameterDescriptor, N>& d) {
+    BlockFitProblem problem;
+    problem.descriptors.assign(d.begin(), d.end());
+    problem.constant.assign(N, false);
+    return problem;
+  }
+
+  void Store(const std::string& profile, absl::string_view block, const BlockFitProblem& problem,
+             const BlockFitResult& fit) {
+    parameters::ParameterValues& values =
+        profile.empty() ? result_.parameters.shared : result_.parameters.profiles[profile];
+    for (size_t i = 0; i < problem.descriptors.size(); ++i) {
+      if (problem.constant[i]) continue;
+      values[absl::StrCat(block, ".", problem.descriptors[i].name)] = {
+          .value = fit.shared[i].value, .standard_error = fit.shared[i].standard_error};
+    }
+    result_.fits.push_back({profile, std::string(block), static_cast<int>(problem.rows.size()),
+                            fit.start_mape_percent, fit.mape_percent, fit.scatter});
+  }
+  // The largest of several profiles' values: shared ones serve profiles that nobody measured.
+  void Share(const std::string& key, const FittedParameter& fitted) {
+    auto [place, fresh] = result_.parameters.shared.try_emplace(
+        key, parameters::ParameterValue{fitted.value, fitted.standard_error});
+    if (!fresh && fitted.value > place->second.value) {
+      place->second = {fitted.value, fitted.standard_error};
+    }
+  }
+
+  const std::string accelerator_;
+  FrameworkFitResult result_;
+  std::shared_ptr<const ParameterSet> set_;
+  std::unique_ptr<orchestrator::LocalOperatorCost> operators_;
+  std::unique_ptr<orchestrator::LocalNetworkTime> network_;
+};
+
+template <typename Row>
+std::map<std::string, std::vector<const Row*>> ByProfile(absl::Span<const Row> rows,
+                                                         absl::string_view accelerator) {
+  std::map<std::string, std::vector<const Row*>> groups;
+  for (const Row& row : rows) {
+    if (row.job.cluster.accelerator.name == accelerator) groups[row.job.framework].push_back(&row);
+  }
+  return groups;
+}
+
+}  // namespace
+
+absl::StatusOr<FrameworkFitResult> FitFramework(absl::Span<const FrameworkTrainingRow> training,
+                                                absl::Span<const FrameworkInferenceRow> inference,
+                                                absl::string_view accelerator,
+                                                const ParameterSet& set) {
+  Fitter fitter(accelerator, set);
+  for (const auto& [profile, rows] : ByProfile(training, accelerator)) {
+    SEXTANT_RETURN_IF_ERROR(fitter.FitTraining(profile, rows));
+  }
+  for (const auto& [profile, rows] : ByProfile(inference, accelerator)) {
+    SEXTANT_RETURN_IF_ERROR(fitter.FitInference(profile, rows));
+  }
+  return std::move(fitter).Take();
+}
+
+ParameterSet WithFramework(const ParameterSet& set, absl::string_view accelerator,
+                           const AcceleratorParameters& fitted, parameters::Provenance provenance) {
+  auto accelerators = set.accelerators();
+  AcceleratorParameters& target = accelerators[std::string(accelerator)];
+  for (const auto& [key, value] : fitted.shared) target.shared[key] = value;
+  for (const auto& [profile, values] : fitted.profiles) {
+    for (const auto& [key, value] : values) target.profiles[profile][key] = value;
+  }
+  return ParameterSet(std::move(provenance), std::move(accelerators));
+}
+
+}  // namespace sextant::calibration
