@@ -67,7 +67,8 @@ struct InferenceSeconds {
         *seconds = orchestrator::DecodeTimes(*priced, p).Total() /
                    static_cast<double>(priced->decode_step_count);
         break;
-      case InferenceMetric::kTotal:
+      case InferenceMetric::kEndToEnd:
+      case InferenceMetric::kThroughput:
         *seconds = orchestrator::PrefillTimes(*priced, p).Total() +
                    orchestrator::DecodeTimes(*priced, p).Total();
         break;
@@ -273,7 +274,44 @@ std::map<std::string, std::vector<const Row*>> ByProfile(absl::Span<const Row> r
   return groups;
 }
 
+bool MayFit(const RowFacts& facts) { return facts.Usable() && facts.may_fit && facts.counted; }
+
 }  // namespace
+
+std::vector<FrameworkTrainingRow> FrameworkTrainingRows(const Measurements& measurements) {
+  std::vector<FrameworkTrainingRow> rows;
+  for (const TrainingRow& row : measurements.training) {
+    if (!MayFit(row.facts) || !row.measured_seconds.has_value()) continue;
+    if (row.job.plan.tensor_parallel_size > row.job.cluster.gpus_per_node) continue;
+    FrameworkTrainingRow fit{
+        .id = row.facts.id, .job = row.job, .measured_seconds = *row.measured_seconds};
+    fit.job.framework = row.facts.profile;
+    if (row.memory_is_allocated && row.measured_memory_bytes.has_value()) {
+      fit.measured_memory_bytes = static_cast<double>(*row.measured_memory_bytes);
+    }
+    rows.push_back(std::move(fit));
+  }
+  return rows;
+}
+
+std::vector<FrameworkInferenceRow> FrameworkInferenceRows(const Measurements& measurements) {
+  std::vector<FrameworkInferenceRow> rows;
+  for (const InferenceRow& row : measurements.inference) {
+    if (!MayFit(row.facts)) continue;
+    const bool apart = std::any_of(row.measured.begin(), row.measured.end(), [](const auto& m) {
+      return m.metric == InferenceMetric::kInterTokenLatency;
+    });
+    for (const InferenceMeasurement& measured : row.measured) {
+      if (measured.metric == InferenceMetric::kThroughput ||
+          (apart && measured.metric == InferenceMetric::kEndToEnd)) {
+        continue;
+      }
+      rows.push_back({row.facts.id, row.job, measured.metric, measured.seconds});
+      rows.back().job.framework = row.facts.profile;
+    }
+  }
+  return rows;
+}
 
 absl::StatusOr<FrameworkFitResult> FitFramework(absl::Span<const FrameworkTrainingRow> training,
                                                 absl::Span<const FrameworkInferenceRow> inference,

@@ -9,6 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "calibration/measurements/rows.h"
 #include "common/parameters/parameter_set.h"
 #include "common/workload/job.h"
 
@@ -22,15 +23,19 @@ struct FrameworkTrainingRow {
   std::optional<double> measured_memory_bytes;  // peak allocated
 };
 
-enum class InferenceMetric : int { kTimeToFirstToken, kInterTokenLatency, kTotal };
-
 // One measured latency of a static batch. The profile is job.framework.
 struct FrameworkInferenceRow {
   std::string id;
   workload::Job job;
-  InferenceMetric metric = InferenceMetric::kTotal;
+  InferenceMetric metric = InferenceMetric::kEndToEnd;  // kThroughput is not fitted
   double measured_seconds = 0;
 };
+
+// The rows of `measurements` that may be fitted: role fit, counted, usable. Left out: tensor
+// parallel groups that span nodes (dominated by a fabric under contention), throughputs, and whole
+// latencies of rows that state first and further tokens apart.
+std::vector<FrameworkTrainingRow> FrameworkTrainingRows(const Measurements& measurements);
+std::vector<FrameworkInferenceRow> FrameworkInferenceRows(const Measurements& measurements);
 
 struct FrameworkFit {
   std::string profile;
