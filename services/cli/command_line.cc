@@ -15,7 +15,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/nearest.h"
+#include "services/cli/commands/catalog.h"
+#include "services/cli/commands/health.h"
 #include "services/cli/commands/network.h"
+#include "services/cli/commands/parameters.h"
+#include "services/cli/commands/predict.h"
+#include "services/cli/commands/serve.h"
 #include "services/cli/common_options.h"
 #include "services/cli/completion.h"
 #include "services/cli/interrupt.h"
@@ -44,7 +49,12 @@ class Parser {
     app_.footer(kFooter);
     app_.require_subcommand(1);
     app_.get_formatter()->column_width(34);
+    AddPredict();
     AddNetwork();
+    AddParameters();
+    AddCatalog();
+    AddServe();
+    AddHealth();
     AddCompletion();
     AddVersion();
     FinishVerbs(app_);
@@ -105,7 +115,7 @@ class Parser {
   // `description` starts with a capital letter and has no full stop.
   CLI::App* AddVerb(CLI::App& parent, const char* name, const char* description, Action action) {
     CLI::App* verb = parent.add_subcommand(name, description);
-    verb->callback([this, action = std::move(action)] { action_ = action; });
+    if (action) verb->callback([this, action = std::move(action)] { action_ = action; });
     return verb;
   }
 
@@ -158,6 +168,33 @@ class Parser {
         ->check(CLI::IsMember(std::move(formats)).description(""));
   }
 
+  void AddPredict() {
+    auto options = std::make_shared<PredictOptions>();
+    CLI::App* verb = AddVerb(app_, "predict", "Predict time, throughput and memory of a job",
+                             [this, options] { return PredictJob(common_, *options, terminal_); });
+    verb->add_option("job", options->job_file, "Job file (YAML or JSON); - is stdin")
+        ->type_name("JOB.yaml")
+        ->required();
+    verb->add_option("--set", options->overrides,
+                     "Override a field of the job, for example plan.tensor_parallel_size=4; may be "
+                     "repeated")
+        ->type_name("PATH=VALUE")
+        ->allow_extra_args(false)
+        ->check(CLI::Validator(
+            [](const std::string& text) {
+              const size_t equals = text.find('=');
+              return equals == std::string::npos || equals == 0
+                         ? absl::StrCat("\"", text, "\" must be PATH=VALUE")
+                         : std::string();
+            },
+            ""));
+    AddOutput(*verb, {"text", "json"});
+  }
+
+
+
+
+
   void AddNetwork() {
     auto options = std::make_shared<NetworkOptions>();
     CLI::App* verb =
@@ -172,6 +209,88 @@ class Parser {
         ->type_name("KIND")
         ->check(CLI::IsMember({"analytic", "flow"}).description(""));
     AddOutput(*verb, {"text", "csv", "json"});
+  }
+
+  void AddParameters() {
+    CLI::App* verb =
+        AddVerb(app_, "parameters", "List, show, push and roll back fitted parameters", nullptr);
+    verb->require_subcommand(1);
+    CLI::App* list = AddVerb(*verb, "list", "Names and versions of the catalog's parameter sets",
+                             [this] { return ListParameters(common_, terminal_); });
+    AddOutput(*list, {"text", "json"});
+
+    auto name = std::make_shared<std::string>();
+    CLI::App* show =
+        AddVerb(*verb, "show", "Values, standard errors and origin of one parameter set",
+                [this, name] { return ShowParameters(common_, *name, terminal_); });
+    show->add_option("set", *name, "Name or file; default: the set in use")->type_name("SET");
+    AddOutput(*show, {"text", "json"});
+
+    auto targets = std::make_shared<std::vector<std::string>>();
+    CLI::App* push = AddVerb(
+        *verb, "push", "Put a parameter set into running services",
+        [this, name, targets] { return PushParameters(common_, *name, *targets, terminal_); });
+    push->add_option("set", *name, "Name or file")->type_name("SET")->required();
+    push->add_option("target", *targets, "Servers")->type_name("HOST:PORT")->required();
+    AddOutput(*push, {"text", "json"});
+
+    CLI::App* rollback =
+        AddVerb(*verb, "rollback", "Put the set before the last push back into service",
+                [this, targets] { return RollBackParameters(common_, *targets, terminal_); });
+    rollback->add_option("target", *targets, "Servers")->type_name("HOST:PORT")->required();
+    AddOutput(*rollback, {"text", "json"});
+  }
+
+  void AddServe() {
+    auto options = std::make_shared<ServeOptions>();
+    CLI::App* verb = AddVerb(app_, "serve", "Run all four services in this process",
+                             [this, options] { return ServeAll(common_, *options, terminal_); });
+    verb->parse_complete_callback([this] { runs_until_stopped_ = true; });
+    verb->add_option("--config", options->config_file,
+                     "YAML file: listen, metrics_listen, parameters, state_directory, ...")
+        ->type_name("FILE");
+    verb->add_option("--listen", options->listen, "Address for gRPC [127.0.0.1:50051]")
+        ->type_name("HOST:PORT");
+    verb->add_option("--metrics-listen", options->metrics_listen,
+                     "Address for Prometheus [127.0.0.1:9090]")
+        ->type_name("HOST:PORT");
+    verb->add_option("--state-directory", options->state_directory,
+                     "Folder in which pushed sets survive a restart [none]")
+        ->type_name("FOLDER");
+  }
+
+  void AddHealth() {
+    auto target = std::make_shared<std::string>();
+    CLI::App* verb = AddVerb(app_, "health", "Ask a server which services are up",
+                             [this, target] { return CheckHealth(common_, *target, terminal_); });
+    verb->add_option("target", *target, "The server")->type_name("HOST:PORT")->required();
+    AddOutput(*verb, {"text", "json"});
+  }
+
+  void AddCatalog() {
+    CLI::App* verb =
+        AddVerb(app_, "catalog", "List and show known accelerators, models and clusters", nullptr);
+    verb->require_subcommand(1);
+    auto kind = std::make_shared<std::string>();
+    auto name = std::make_shared<std::string>();
+    const std::string kinds = absl::StrJoin(CatalogKinds(), ", ");
+
+    CLI::App* list = AddVerb(*verb, "list", "Names of all entries, or of one kind",
+                             [this, kind] { return ListCatalog(common_, *kind, terminal_); });
+    list->add_option("kind", *kind, kinds)
+        ->type_name("WHAT")
+        ->check(CLI::IsMember(CatalogKinds()).description(""));
+    AddOutput(*list, {"text", "json"});
+
+    CLI::App* show = AddVerb(*verb, "show", "Every field of one entry", [this, kind, name] {
+      return ShowCatalogEntry(common_, *kind, *name, terminal_);
+    });
+    show->add_option("kind", *kind, kinds)
+        ->type_name("WHAT")
+        ->required()
+        ->check(CLI::IsMember(CatalogKinds()).description(""));
+    show->add_option("name", *name, "Name of the entry")->type_name("NAME")->required();
+    AddOutput(*show, {"text", "json"});
   }
 
   void AddCompletion() {
@@ -245,7 +364,7 @@ std::string HintFor(const absl::Status& status, const CommonOptions& common,
       return "'sextant catalog list' shows the names that are known; a path to a file works too";
     case absl::StatusCode::kUnavailable:
       return common.server.empty()
-                 ? "'sextant health HOST:PORT' asks whether a server is up"
+                 ? "check the address, and that 'sextant serve' or the services run there"
                  : absl::StrCat("'sextant health ", common.server,
                                 "' asks whether it is up; without --server the command answers "
                                 "by itself");

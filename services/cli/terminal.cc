@@ -84,4 +84,14 @@ absl::StatusOr<std::string> Terminal::Read(const std::string& path, size_t limit
   return ReadStream(in, path, limit_bytes);
 }
 
+void AddFailure(absl::string_view name, const absl::Status& status, base::Violations* violations) {
+  const std::vector<base::Violation> carried = base::ViolationsOf(status);
+  if (carried.empty()) violations->Add(name, status.message());
+  for (const base::Violation& violation : carried) {
+    violations->Add(
+        violation.field.empty() ? std::string(name) : absl::StrCat(name, ": ", violation.field),
+        violation.description);
+  }
+}
+
 }  // namespace sextant::cli

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "common/base/violations.h"
 
 namespace sextant::cli {
 
@@ -52,6 +53,10 @@ class Terminal {
   bool out_color_ = false;
   bool err_color_ = false;
 };
+
+// Adds what `status` says, each line under `name` (a file, a server): for commands that ask several
+// and report all that failed.
+void AddFailure(absl::string_view name, const absl::Status& status, base::Violations* violations);
 
 }  // namespace sextant::cli
 

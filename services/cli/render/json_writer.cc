@@ -55,6 +55,7 @@ std::string Quoted(absl::string_view text) {
 }  // namespace
 
 void JsonWriter::NewLine() {
+  if (line_depth_ > 0) return;
   text_ += '\n';
   text_.append(2 * has_items_.size(), ' ');
 }
@@ -65,7 +66,7 @@ void JsonWriter::StartValue() {
     return;
   }
   if (has_items_.empty()) return;
-  if (has_items_.back()) text_ += ',';
+  if (has_items_.back()) text_ += line_depth_ > 0 ? ", " : ",";
   has_items_.back() = true;
   NewLine();
 }
@@ -76,11 +77,17 @@ void JsonWriter::Open(char bracket) {
   has_items_.push_back(false);
 }
 
+void JsonWriter::BeginLineObject() {
+  Open('{');
+  if (line_depth_ == 0) line_depth_ = has_items_.size();
+}
+
 void JsonWriter::Close(char bracket) {
   const bool had_items = has_items_.back();
   has_items_.pop_back();
   if (had_items) NewLine();
   text_ += bracket;
+  if (line_depth_ > has_items_.size()) line_depth_ = 0;
 }
 
 void JsonWriter::Raw(absl::string_view text) {

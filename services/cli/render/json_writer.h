@@ -29,6 +29,8 @@ namespace sextant::cli {
 class JsonWriter {
  public:
   void BeginObject() { Open('{'); }
+  // All on one line, to its end: for rows of long lists.
+  void BeginLineObject();
   void EndObject() { Close('}'); }
   void BeginArray() { Open('['); }
   void EndArray() { Close(']'); }
@@ -78,6 +80,7 @@ class JsonWriter {
 
   std::string text_;
   std::vector<bool> has_items_;  // per open bracket
+  size_t line_depth_ = 0;        // brackets open where a one-line object began; 0: in none
   bool after_key_ = false;
 };
 

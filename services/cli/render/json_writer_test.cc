@@ -32,6 +32,22 @@ TEST(JsonWriter, KeepsTheOrderOfKeysAndNests) {
   EXPECT_EQ(json.Finish(), "{\n  \"zebra\": 1,\n  \"ape\": [\n    true,\n    {}\n  ]\n}\n");
 }
 
+TEST(JsonWriter, RowsOfLongListsTakeOneLineEach) {
+  JsonWriter json;
+  json.BeginArray();
+  for (int i = 0; i < 2; ++i) {
+    json.BeginLineObject();
+    json.Field("id", i);
+    json.Field("warnings", std::vector<std::string>{"a", "b"});
+    json.EndObject();
+  }
+  json.Value(3);
+  json.EndArray();
+  EXPECT_EQ(json.Finish(),
+            "[\n  {\"id\": 0, \"warnings\": [\"a\", \"b\"]},\n"
+            "  {\"id\": 1, \"warnings\": [\"a\", \"b\"]},\n  3\n]\n");
+}
+
 TEST(JsonWriter, SixtyFourBitIntegersAreExactNumbers) {
   EXPECT_EQ(Written(std::numeric_limits<int64_t>::max()), "9223372036854775807\n");
   EXPECT_EQ(Written(std::numeric_limits<int64_t>::min()), "-9223372036854775808\n");

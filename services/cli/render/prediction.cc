@@ -110,13 +110,12 @@ std::string AnswerText(const Job& job, const Prediction& prediction) {
                     FormatRate(prediction.tokens_per_second_per_gpu, "tokens"), " per GPU")});
   table.AddRow({"model FLOPs utilization", FormatShare(prediction.model_flops_utilization)});
   const orchestrator::MemoryPrediction& memory = prediction.memory;
-  table.AddRow(
-      {"memory per GPU",
-       absl::StrCat(FormatBytes(memory.total_bytes), " of ", FormatBytes(memory.capacity_bytes),
-                    ": ",
-                    memory.fits ? std::string("fits")
-                                : absl::StrCat("DOES NOT FIT, ",
-                                               FormatBytes(memory.shortfall_bytes), " too much"))});
+  table.AddRow({"memory per GPU",
+                absl::StrCat(FormatBytes(memory.total_bytes), " of ",
+                             FormatBytes(memory.capacity_bytes), ": ",
+                             memory.fits ? std::string("fits")
+                                         : absl::StrCat("DOES NOT FIT, short of ",
+                                                        FormatBytes(memory.shortfall_bytes)))});
   if (prediction.kv_cache_capacity_tokens.has_value()) {
     table.AddRow(
         {"KV cache capacity", absl::StrCat(*prediction.kv_cache_capacity_tokens, " tokens")});
@@ -179,6 +178,7 @@ std::string PredictionText(const Job& job, const Prediction& prediction) {
 
   Table time({{"where the time goes"}, {"time", Align::kRight}, {"share", Align::kRight}});
   for (const TimePart& part : prediction.breakdown) {
+    if (part.seconds == 0) continue;
     time.AddRow(
         {part.name, FormatSeconds(part.seconds),
          FormatShare(prediction.total_seconds > 0 ? part.seconds / prediction.total_seconds : 0)});
@@ -189,6 +189,7 @@ std::string PredictionText(const Job& job, const Prediction& prediction) {
   const double capacity_bytes =
       static_cast<double>(std::max<int64_t>(prediction.memory.capacity_bytes, 1));
   for (const MemoryPart& part : prediction.memory.breakdown) {
+    if (part.bytes == 0) continue;
     memory.AddRow({part.name, FormatBytes(part.bytes),
                    FormatShare(static_cast<double>(part.bytes) / capacity_bytes)});
   }

@@ -12,7 +12,8 @@ namespace sextant::cli {
 // The answer to `job` as one JSON document; the keys are listed in README.md and always all there.
 std::string PredictionJson(const workload::Job& job, const orchestrator::Prediction& prediction);
 
-// The same for people: what was asked, the verdict, where time and memory go, what limits.
+// The same for people: what was asked, the verdict, where time and memory go (parts that
+// are not zero), what limits.
 std::string PredictionText(const workload::Job& job, const orchestrator::Prediction& prediction);
 
 // One sentence for stderr where the job does not fit: how many bytes are lacking, and where.

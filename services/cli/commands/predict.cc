@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "services/cli/commands/predict.h"
+
+#include <memory>
+
+#include "common/base/status_macros.h"
+#include "common/catalog/job_reader.h"
+#include "common/orchestrator/local_ports.h"
+#include "common/orchestrator/predict.h"
+#include "services/cli/library.h"
+#include "services/cli/remote.h"
+#include "services/cli/render/prediction.h"
+
+namespace sextant::cli {
+namespace {
+
+absl::StatusOr<orchestrator::Prediction> PredictEmbedded(const CommonOptions& common,
+                                                         const workload::Job& job,
+                                                         const catalog::Catalog& catalog,
+                                                         Terminal& terminal) {
+  SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
+  orchestrator::LocalOperatorCost operator_cost(parameters);
+  orchestrator::LocalNetworkTime network_time(parameters);
+  return orchestrator::Predict(job, operator_cost, network_time);
+}
+
+}  // namespace
+
+absl::StatusOr<ExitCode> PredictJob(const CommonOptions& common, const PredictOptions& options,
+                                    Terminal& terminal) {
+  SEXTANT_ASSIGN_OR_RETURN(const std::string text, terminal.Read(options.job_file));
+  SEXTANT_ASSIGN_OR_RETURN(const catalog::Catalog catalog, OpenCatalog());
+  std::vector<std::string> notes;
+  SEXTANT_ASSIGN_OR_RETURN(
+      const workload::Job job,
+      catalog::ReadJob(text, options.job_file == "-" ? "stdin" : options.job_file,
+                       options.overrides, catalog, &notes));
+  for (const std::string& note : notes) terminal.Note(note);
+  SEXTANT_ASSIGN_OR_RETURN(const orchestrator::Prediction prediction,
+                           common.server.empty() ? PredictEmbedded(common, job, catalog, terminal)
+                                                 : ConnectedClient(common, terminal).Predict(job));
+  terminal.Print(common.output == "json" ? PredictionJson(job, prediction)
+                                         : PredictionText(job, prediction));
+  if (prediction.memory.fits) return ExitCode::kOk;
+  terminal.Error(ShortfallMessage(prediction));
+  return ExitCode::kModelSaysNo;
+}
+
+}  // namespace sextant::cli
