@@ -1,14 +1,41 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/calibration/calibrator.h"
 
-#include "absl/status/status.h"
+#include "calibration/calibrate/calibrate.h"
+#include "calibration/measurements/read_measurements.h"
+#include "common/base/status_macros.h"
+#include "common/catalog/catalog.h"
 
 namespace sextant::calibration_service {
+namespace {
 
-Calibrator DefaultCalibrator(const std::string&) {
-  return [](const CalibrationInput&) -> absl::StatusOr<CalibrationOutcome> {
-    return absl::UnimplementedError("this server was built without calibration");
-  };
+absl::StatusOr<CalibrationOutcome> Run(const std::string& datasets_directory,
+                                       const CalibrationInput& input) {
+  SEXTANT_ASSIGN_OR_RETURN(const auto catalog, catalog::Catalog::Open(datasets_directory));
+  sextant::calibration::Measurements measurements;
+  for (const MeasurementText& file : input.measurements) {
+    SEXTANT_RETURN_IF_ERROR(sextant::calibration::ParseMeasurements(file.csv_text, file.file_name,
+                                                                    catalog, &measurements));
+  }
+  SEXTANT_ASSIGN_OR_RETURN(const auto result,
+                           sextant::calibration::Calibrate(measurements, *input.initial));
+  CalibrationOutcome outcome;
+  outcome.set = result.set;
+  outcome.publish = result.report.improved;
+  outcome.initial_held_out_mape_percent = result.report.initial_mape_percent;
+  outcome.held_out_mape_percent = result.report.held_out_mape_percent;
+  outcome.used_row_count = result.report.used_row_count;
+  outcome.refused_row_count = static_cast<int64_t>(result.report.refused.size());
+  outcome.report = sextant::calibration::CalibrationReportText(result.report);
+  return outcome;
+}
+
+}  // namespace
+
+Calibrator DefaultCalibrator(const std::string& datasets_directory) {
+  const std::string directory =
+      datasets_directory.empty() ? catalog::DefaultDatasetsDirectory() : datasets_directory;
+  return [directory](const CalibrationInput& input) { return Run(directory, input); };
 }
 
 }  // namespace sextant::calibration_service

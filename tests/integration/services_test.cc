@@ -196,11 +196,12 @@ TEST(Services, ABatchOfJobsKeepsGoodOnesBesideWrongOnes) {
 }
 
 // An orchestrator over services at `operator_cost`.
-absl::Status PredictOver(const std::string& operator_cost, milliseconds timeout) {
+absl::Status PredictOver(const std::string& operator_cost, milliseconds timeout,
+                         milliseconds default_deadline = runtime::kDefaultDeadline) {
   runtime::Metrics metrics;
   orchestrator_service::RemoteServices lower(runtime::Connect(operator_cost),
                                              runtime::Connect(operator_cost), metrics);
-  orchestrator_service::Service service(lower);
+  orchestrator_service::Service service(lower, default_deadline);
   auto server =
       *runtime::Server::Start(AnyPort(), {{&service, orchestrator_service::kFullName}}, metrics);
   const auto job = ReadJobText(JobTexts()[0]);
@@ -214,19 +215,39 @@ TEST(Services, AMissingServiceIsUnavailableByNameAndNotAHang) {
   EXPECT_NE(status.message().find("operator_cost"), absl::string_view::npos) << status;
 }
 
-TEST(Services, AServiceThatNeverAnswersEndsAtTheDeadline) {
-  const int silent = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  ASSERT_EQ(bind(silent, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
-  ASSERT_EQ(listen(silent, 8), 0);
-  socklen_t length = sizeof address;
-  ASSERT_EQ(getsockname(silent, reinterpret_cast<sockaddr*>(&address), &length), 0);
-  const absl::Status status =
-      PredictOver(absl::StrCat("127.0.0.1:", ntohs(address.sin_port)), milliseconds(300));
+// Accepts connections and never says a word.
+class SilentServer {
+ public:
+  SilentServer() : socket_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(bind(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address), 0);
+    EXPECT_EQ(listen(socket_, 8), 0);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &length), 0);
+    address_ = absl::StrCat("127.0.0.1:", ntohs(address.sin_port));
+  }
+  ~SilentServer() { close(socket_); }
+  const std::string& address() const { return address_; }
+
+ private:
+  int socket_;
+  std::string address_;
+};
+
+TEST(Services, AServiceThatNeverAnswersEndsAtTheDeadlineOfTheCaller) {
+  const SilentServer silent;
+  const absl::Status status = PredictOver(silent.address(), milliseconds(300));
   EXPECT_EQ(status.code(), absl::StatusCode::kDeadlineExceeded) << status;
-  close(silent);
+}
+
+TEST(Services, ACallMayNotTakeLongerThanTheServerAllows) {
+  const SilentServer silent;
+  // The client would wait for an hour.
+  const absl::Status status =
+      PredictOver(silent.address(), milliseconds(3600 * 1000), milliseconds(300));
+  EXPECT_TRUE(absl::IsDeadlineExceeded(status) || absl::IsUnavailable(status)) << status;
 }
 
 TEST(Services, EachServerIsServingUnderItsFullNameOnly) {
