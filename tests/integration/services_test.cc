@@ -4,9 +4,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <variant>
 #include <vector>
 
@@ -140,6 +143,47 @@ TEST(Services, APredictionWithTwoSetsSaysSo) {
   ASSERT_FALSE(served->warnings.empty());
   EXPECT_NE(served->warnings.back().find(Uncalibrated()->version()), std::string::npos)
       << served->warnings.back();
+}
+
+TEST(Services, PredictionsDuringPushesAreEachMadeWithOneSet) {
+  Suite suite;
+  const auto job = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(job.ok()) << job.status();
+  std::map<std::string, orchestrator::Prediction> expected;
+  std::vector<std::shared_ptr<const ParameterSet>> sets;
+  for (const double efficiency : {0.2, 0.3, 0.4}) {
+    sets.push_back(SlowGemmSet(efficiency));
+    expected[sets.back()->version()] = *PredictEmbedded(*job, sets.back());
+  }
+  expected[Uncalibrated()->version()] = *PredictEmbedded(*job, Uncalibrated());
+  std::atomic<bool> done = false;
+  std::atomic<int> matched = 0;
+  const auto predict = [&] {
+    const auto orchestrator = suite.Orchestrator();
+    while (!done) {
+      const auto served = orchestrator.Predict(*job);
+      if (!served.ok()) {
+        // Two pushes fell into one prediction.
+        EXPECT_EQ(served.status().code(), absl::StatusCode::kUnavailable) << served.status();
+        continue;
+      }
+      const orchestrator::Prediction& wanted = expected.at(served->parameter_set);
+      // Between the two pushes the network service may lack the set, and the answer says so.
+      if (served->warnings.size() > wanted.warnings.size()) continue;
+      EXPECT_EQ(*served, wanted);
+      ++matched;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) threads.emplace_back(predict);
+  for (int round = 0; round < 30; ++round) {
+    const auto& set = sets[static_cast<size_t>(round) % sets.size()];
+    EXPECT_TRUE(suite.OperatorCost().PushParameterSet(*set).ok());
+    EXPECT_TRUE(suite.NetworkSim().PushParameterSet(*set).ok());
+  }
+  while (matched == 0 && !testing::Test::HasFailure()) std::this_thread::yield();
+  done = true;
+  for (std::thread& thread : threads) thread.join();
 }
 
 TEST(Services, ABadSetIsRefusedByName) {
