@@ -16,11 +16,15 @@ using parameters::AcceleratorParameters;
 using parameters::ParameterSet;
 using parameters::Provenance;
 
-std::string TemporaryDirectory() {
-  std::string path = (std::filesystem::temp_directory_path() / "sextant_store_XXXXXX").string();
-  EXPECT_NE(mkdtemp(path.data()), nullptr);
-  return path;
-}
+// A fresh directory for one test, removed with it.
+class StoredSets : public testing::Test {
+ protected:
+  StoredSets() { EXPECT_NE(mkdtemp(directory_.data()), nullptr); }
+  ~StoredSets() override { std::filesystem::remove_all(directory_); }
+
+  std::string directory_ =
+      (std::filesystem::temp_directory_path() / "sextant_store_XXXXXX").string();
+};
 
 SharedSet Uncalibrated() { return std::make_shared<const ParameterSet>(); }
 
@@ -47,17 +51,16 @@ TEST(ParameterStore, ServesTheInitialSetUntilOneIsPushed) {
   EXPECT_EQ((*store)->Preferred("ffffffffffffffff"), one);
 }
 
-TEST(ParameterStore, APushedSetAndTheOneBeforeSurviveARestart) {
-  const std::string directory = TemporaryDirectory();
+TEST_F(StoredSets, APushedSetAndTheOneBeforeSurviveARestart) {
   const SharedSet one = Named("one");
   const SharedSet two = Named("two");
   {
-    const auto store = ParameterStore::Open(Uncalibrated(), directory);
+    const auto store = ParameterStore::Open(Uncalibrated(), directory_);
     ASSERT_TRUE(store.ok()) << store.status();
     ASSERT_TRUE((*store)->Push(one, false).ok());
     ASSERT_TRUE((*store)->Push(two, false).ok());
   }
-  const auto reopened = ParameterStore::Open(Uncalibrated(), directory);
+  const auto reopened = ParameterStore::Open(Uncalibrated(), directory_);
   ASSERT_TRUE(reopened.ok()) << reopened.status();
   EXPECT_EQ((*reopened)->Active()->version(), two->version());
   EXPECT_EQ((*reopened)->Active()->accelerators(), two->accelerators());
@@ -99,30 +102,28 @@ TEST(ParameterStore, ValidateOnlyChangesNothing) {
   EXPECT_EQ((*store)->Active()->version(), Uncalibrated()->version());
 }
 
-TEST(ParameterStore, HalfAWriteIsNeverRead) {
-  const std::string directory = TemporaryDirectory();
+TEST_F(StoredSets, HalfAWriteIsNeverRead) {
   {
-    const auto store = ParameterStore::Open(Uncalibrated(), directory);
+    const auto store = ParameterStore::Open(Uncalibrated(), directory_);
     ASSERT_TRUE(store.ok());
     ASSERT_TRUE((*store)->Push(Named("one"), false).ok());
   }
   // What a kill in the middle of the next push leaves behind.
-  std::ofstream(directory + "/0123456789abcdef.json.17.new") << "{\"version\": \"01";
-  const auto reopened = ParameterStore::Open(Uncalibrated(), directory);
+  std::ofstream(directory_ + "/0123456789abcdef.json.17.new") << "{\"version\": \"01";
+  const auto reopened = ParameterStore::Open(Uncalibrated(), directory_);
   ASSERT_TRUE(reopened.ok()) << reopened.status();
   EXPECT_EQ((*reopened)->Active()->version(), Named("one")->version());
 }
 
-TEST(ParameterStore, ADamagedFileIsRefusedByItsPath) {
-  const std::string directory = TemporaryDirectory();
+TEST_F(StoredSets, ADamagedFileIsRefusedByItsPath) {
   {
-    const auto store = ParameterStore::Open(Uncalibrated(), directory);
+    const auto store = ParameterStore::Open(Uncalibrated(), directory_);
     ASSERT_TRUE(store.ok());
     ASSERT_TRUE((*store)->Push(Named("one"), false).ok());
   }
-  const std::string path = directory + "/" + Named("one")->version() + ".json";
+  const std::string path = directory_ + "/" + Named("one")->version() + ".json";
   std::ofstream(path) << "{\"version\": \"0123456789abcdef\"}";
-  const auto reopened = ParameterStore::Open(Uncalibrated(), directory);
+  const auto reopened = ParameterStore::Open(Uncalibrated(), directory_);
   ASSERT_FALSE(reopened.ok());
   EXPECT_EQ(reopened.status().code(), absl::StatusCode::kDataLoss);
   EXPECT_NE(reopened.status().message().find(path), absl::string_view::npos);

@@ -68,6 +68,11 @@ class FourServers : public testing::Test {
                           absl::StrCat("--push_target=", network_sim_->address())});
   }
 
+  void TearDown() override {
+    operator_cost_.reset();
+    std::filesystem::remove_all(state_directory_);
+  }
+
   std::unique_ptr<ServerProcess> StartOperatorCost(const std::string& listen) {
     return Start("operator_cost", listen,
                  {kDatasets, kParameters, absl::StrCat("--state_directory=", state_directory_)});
