@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "calibration/fit/operator_fit.h"
 #include "calibration/fit_collectives/fit_collectives.h"
+#include "calibration/fit_framework/fit_framework.h"
 #include "common/base/status_macros.h"
 
 namespace sextant::calibration {
@@ -107,6 +108,36 @@ absl::StatusOr<parameters::ParameterSet> FitCollectiveStage(
   return WithCollectives(set, *fit, provenance);
 }
 
+absl::StatusOr<parameters::ParameterSet> FitFrameworkStage(const Measurements& rows,
+                                                           parameters::ParameterSet set,
+                                                           const parameters::Provenance& provenance,
+                                                           std::vector<std::string>* notes) {
+  const std::vector<FrameworkTrainingRow> training = FrameworkTrainingRows(rows);
+  const std::vector<FrameworkInferenceRow> inference = FrameworkInferenceRows(rows);
+  // Overheads are host times and verdicts of whole machines: not a sibling's.
+  std::set<std::string> names;
+  const auto add = [&names](const hardware::Accelerator& accelerator) {
+    if (accelerator.parameter_donor.empty()) names.insert(accelerator.name);
+  };
+  for (const FrameworkTrainingRow& row : training) add(row.job.cluster.accelerator);
+  for (const FrameworkInferenceRow& row : inference) add(row.job.cluster.accelerator);
+  for (const std::string& name : names) {
+    auto fit = FitFramework(training, inference, name, set);
+    if (!fit.ok()) {
+      Note(notes, absl::StrCat(name, " framework: ", fit.status().message()));
+      continue;
+    }
+    for (const FrameworkFit& block : fit->fits) {
+      Note(notes, absl::StrCat(name, " ", block.profile, " ", block.block, ": ", block.row_count,
+                               " rows, error ", block.start_mape_percent, " % -> ",
+                               block.mape_percent, " %"));
+    }
+    for (const std::string& note : fit->notes) Note(notes, absl::StrCat(name, " ", note));
+    set = WithFramework(set, name, fit->parameters, provenance);
+  }
+  return set;
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<const parameters::ParameterSet>> FitStages(
@@ -119,6 +150,9 @@ absl::StatusOr<std::shared_ptr<const parameters::ParameterSet>> FitStages(
   }
   if (options.fit_collectives && !rows.collectives.empty()) {
     SEXTANT_ASSIGN_OR_RETURN(set, FitCollectiveStage(rows.collectives, set, provenance, notes));
+  }
+  if (options.fit_framework && (!rows.training.empty() || !rows.inference.empty())) {
+    SEXTANT_ASSIGN_OR_RETURN(set, FitFrameworkStage(rows, std::move(set), provenance, notes));
   }
   return std::make_shared<const parameters::ParameterSet>(std::move(set));
 }

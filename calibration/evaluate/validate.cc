@@ -245,16 +245,16 @@ absl::Status PredictTraining(const std::vector<TrainingRow>& rows, const KnownPr
 
 // What a prediction says about one measured metric; nothing where it does not speak of it.
 std::optional<double> PredictedMetric(const orchestrator::Prediction& prediction,
-                                      const InferenceRow& row, MeasuredMetric metric) {
+                                      const InferenceRow& row, InferenceMetric metric) {
   const auto& work = std::get<workload::InferenceWorkload>(row.job.workload);
   switch (metric) {
-    case MeasuredMetric::kTimeToFirstToken:
+    case InferenceMetric::kTimeToFirstToken:
       return prediction.time_to_first_token_seconds;
-    case MeasuredMetric::kInterTokenLatency:
+    case InferenceMetric::kInterTokenLatency:
       return prediction.inter_token_latency_seconds;
-    case MeasuredMetric::kEndToEnd:
+    case InferenceMetric::kEndToEnd:
       return prediction.total_seconds;
-    case MeasuredMetric::kThroughput: {
+    case InferenceMetric::kThroughput: {
       const bool prompt = row.throughput_counts_prompt || work.output_tokens == 0;
       const double tokens =
           static_cast<double>(work.batch_size) *
@@ -288,12 +288,12 @@ absl::Status PredictInference(const std::vector<InferenceRow>& rows, const Known
       }
     }
     if (row.measured.empty()) {
-      start.metric = MeasuredMetricName(MeasuredMetric::kEndToEnd).data();
+      start.metric = InferenceMetricName(InferenceMetric::kEndToEnd).data();
       out->push_back(start);
     }
     for (const InferenceMeasurement& measured : row.measured) {
       ValidationRow result = start;
-      result.metric = std::string(MeasuredMetricName(measured.metric));
+      result.metric = std::string(InferenceMetricName(measured.metric));
       result.measured_seconds = measured.seconds;
       if (answer) {
         const auto seconds = PredictedMetric(*answer, row, measured.metric);

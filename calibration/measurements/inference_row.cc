@@ -9,15 +9,15 @@
 
 namespace sextant::calibration {
 
-absl::string_view MeasuredMetricName(MeasuredMetric metric) {
+absl::string_view InferenceMetricName(InferenceMetric metric) {
   switch (metric) {
-    case MeasuredMetric::kTimeToFirstToken:
+    case InferenceMetric::kTimeToFirstToken:
       return "ttft";
-    case MeasuredMetric::kInterTokenLatency:
+    case InferenceMetric::kInterTokenLatency:
       return "itl";
-    case MeasuredMetric::kEndToEnd:
+    case InferenceMetric::kEndToEnd:
       return "e2e";
-    case MeasuredMetric::kThroughput:
+    case InferenceMetric::kThroughput:
       return "throughput";
   }
   return "e2e";
@@ -63,16 +63,16 @@ InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
   const absl::string_view load = row.Text("load");
 
   if (const auto ms = row.Positive("ttft_ms")) {
-    result.measured.push_back({MeasuredMetric::kTimeToFirstToken, *ms * 1e-3});
+    result.measured.push_back({InferenceMetric::kTimeToFirstToken, *ms * 1e-3});
   }
   if (const auto ms = row.Positive("itl_ms")) {
-    result.measured.push_back({MeasuredMetric::kInterTokenLatency, *ms * 1e-3});
+    result.measured.push_back({InferenceMetric::kInterTokenLatency, *ms * 1e-3});
   }
   if (const auto s = row.Positive("e2e_s")) {
-    result.measured.push_back({MeasuredMetric::kEndToEnd, *s});
+    result.measured.push_back({InferenceMetric::kEndToEnd, *s});
   }
   if (const auto rate = row.Positive("throughput_tok_s")) {
-    result.measured.push_back({MeasuredMetric::kThroughput, 1 / *rate});
+    result.measured.push_back({InferenceMetric::kThroughput, 1 / *rate});
   }
   result.throughput_counts_prompt = absl::StrContains(row.Text("metric_notes"), "input+output");
   if (result.measured.empty() && row.violations().empty()) {

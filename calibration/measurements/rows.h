@@ -61,11 +61,11 @@ struct TrainingRow {
   std::optional<bool> measured_fits;  // absent where the status says nothing about memory
 };
 
-enum class MeasuredMetric : int { kTimeToFirstToken, kInterTokenLatency, kEndToEnd, kThroughput };
-absl::string_view MeasuredMetricName(MeasuredMetric metric);  // "ttft", "itl", "e2e", ...
+enum class InferenceMetric : int { kTimeToFirstToken, kInterTokenLatency, kEndToEnd, kThroughput };
+absl::string_view InferenceMetricName(InferenceMetric metric);  // "ttft", "itl", "e2e", ...
 
 struct InferenceMeasurement {
-  MeasuredMetric metric = MeasuredMetric::kEndToEnd;
+  InferenceMetric metric = InferenceMetric::kEndToEnd;
   double seconds = 0;  // throughput: seconds per counted token, of the whole instance
 };
 
