@@ -25,8 +25,12 @@ using test_support::ReadJobText;
 using test_support::ServerProcess;
 using test_support::SlowGemmSet;
 
-std::shared_ptr<const ParameterSet> Uncalibrated() {
-  return std::make_shared<const ParameterSet>();
+// The set that this project ships.
+std::shared_ptr<const ParameterSet> Shipped() {
+  const auto catalog = catalog::Catalog::Open(SEXTANT_SOURCE_DIR "/datasets");
+  auto set = catalog->FindParameterSet("default");
+  EXPECT_TRUE(set.ok()) << set.status();
+  return std::make_shared<const ParameterSet>(*std::move(set));
 }
 
 std::string TemporaryDirectory() {
@@ -49,7 +53,7 @@ std::unique_ptr<ServerProcess> Start(const std::string& service, const std::stri
 
 constexpr char kAnyPort[] = "127.0.0.1:0";
 constexpr char kDatasets[] = "--datasets_dir=" SEXTANT_SOURCE_DIR "/datasets";
-constexpr char kParameters[] = "--parameters=uncalibrated";
+constexpr char kParameters[] = "--parameters=default";
 
 client::Client Ask(const ServerProcess& process) {
   return client::Client(process.address(), std::chrono::seconds(20));
@@ -86,7 +90,7 @@ TEST_F(FourServers, AnswerWhatTheEmbeddedLibraryAnswersBitForBit) {
   for (const std::string& text : JobTexts()) {
     const auto job = ReadJobText(text);
     ASSERT_TRUE(job.ok()) << job.status();
-    const auto embedded = PredictEmbedded(*job, Uncalibrated());
+    const auto embedded = PredictEmbedded(*job, Shipped());
     ASSERT_TRUE(embedded.ok()) << embedded.status();
     const auto served = Ask(*orchestrator_).Predict(*job);
     ASSERT_TRUE(served.ok()) << served.status();
@@ -145,8 +149,7 @@ TEST_F(FourServers, ExposeRateErrorsAndDurationOfCalls) {
     EXPECT_NE(metrics.find(expected), std::string::npos) << expected << "\n" << metrics;
   }
   const std::string cost = test_support::HttpGet(operator_cost_->metrics_port(), "/metrics");
-  EXPECT_NE(cost.find(absl::StrCat("version=\"", Uncalibrated()->version(), "\"} 1")),
-            std::string::npos)
+  EXPECT_NE(cost.find(absl::StrCat("version=\"", Shipped()->version(), "\"} 1")), std::string::npos)
       << cost;
 }
 

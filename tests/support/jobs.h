@@ -22,6 +22,7 @@ inline const std::vector<std::string>& JobTexts() {
       R"(
 model: llama-2-7b
 cluster: dgx-a100
+framework: megatron-lm
 gpu_count: 16
 training: {global_batch_size: 64, sequence_length: 4096}
 plan: {tensor_parallel_size: 4, sequence_parallel: true, pipeline_parallel_size: 2, data_parallel_size: 2, recompute: selective}
