@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -147,9 +148,21 @@ TEST_F(Usage, WrongOptionsAreUsageErrors) {
 // Every option that a help text shows is accepted by the parser: with a help flag behind it, the
 // command ends well without doing anything.
 TEST_F(Usage, EveryOptionInHelpIsAccepted) {
-  const std::vector<std::vector<std::string>> verbs = {
-      {"predict"},    {"network"}, {"catalog", "list"},    {"catalog", "show"},
-      {"completion"}, {"version"}, {"parameters", "list"}, {"parameters", "show"}};
+  const std::vector<std::vector<std::string>> verbs = {{"predict"},
+                                                       {"network"},
+                                                       {"catalog", "list"},
+                                                       {"catalog", "show"},
+                                                       {"completion"},
+                                                       {"version"},
+                                                       {"parameters", "list"},
+                                                       {"parameters", "show"},
+                                                       {"parameters", "push"},
+                                                       {"parameters", "rollback"},
+                                                       {"validate"},
+                                                       {"calibrate"},
+                                                       {"operators"},
+                                                       {"serve"},
+                                                       {"health"}};
   int option_count = 0;
   for (const std::vector<std::string>& verb : verbs) {
     std::vector<std::string> help = verb;
@@ -171,7 +184,7 @@ TEST_F(Usage, EveryOptionInHelpIsAccepted) {
       if (type == "KIND") arguments.push_back("flow");
       if (type == "SECONDS") arguments.push_back("5");
       if (type == "PATH=VALUE") arguments.push_back("gpu_count=1");
-      for (const char* kind : {"SET", "HOST:PORT", "FILE", "NAME", "IDS.csv"}) {
+      for (const char* kind : {"SET", "HOST:PORT", "FILE", "NAME", "FOLDER"}) {
         if (type == kind) arguments.push_back("x");
       }
       arguments.push_back("--help");
@@ -180,7 +193,7 @@ TEST_F(Usage, EveryOptionInHelpIsAccepted) {
       ++option_count;
     }
   }
-  EXPECT_GT(option_count, 30);
+  EXPECT_GT(option_count, 80);
 }
 
 TEST_F(Usage, CompletionScriptsAreValidShell) {
@@ -413,6 +426,137 @@ TEST_F(Network, OneBadFileDoesNotLoseTheOthers) {
   EXPECT_EQ(outcome.exit_code, 3);
   EXPECT_THAT(outcome.out, HasSubstr("ring16_ar_64k,"));
   EXPECT_THAT(outcome.err, HasSubstr("bad.json"));
+}
+
+// Tables of kernels as the contract writes them.
+constexpr char kOperatorHeader[] =
+    "id,suite,role,quality,source,accelerator,software,family,op,dtype,m,k,n,batch,heads,kv_heads,"
+    "head_dim,seq_q,seq_kv,causal,kv_dtype,experts,topk,moe_tp,moe_ep,expert_distribution,groups,"
+    "layout,latency_us,notes\n";
+
+std::string GemmRow(const std::string& id, const std::string& m, double latency_us) {
+  return id + ",suite-a,fit,,a test,h100-sxm5-80gb,cuBLAS,gemm,gemm,bf16," + m +
+         ",4096,4096,,,,,,,,,,,,,,,," + std::to_string(latency_us) + ",\n";
+}
+
+// About what an H100 takes: 2 m 4096^2 flop at 600 Tflop/s, and 5 us.
+std::string GemmTable() {
+  std::string table = kOperatorHeader;
+  for (int64_t i = 0; i < 16; ++i) {
+    const int64_t m = (int64_t{128} << (i % 8)) + 64 * i;
+    table += GemmRow("row-" + std::to_string(i), std::to_string(m),
+                     static_cast<double>(m) * 2 * 4096 * 4096 / 600e6 + 5);
+  }
+  return table;
+}
+
+class Validate : public Sextant {};
+
+TEST_F(Validate, RowsAndGroupsHaveEveryKey) {
+  const Outcome outcome = Run({"validate", WriteFile("gemm.csv", GemmTable()), "--output", "json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json report = json::parse(outcome.out);
+  EXPECT_TRUE(report.at("parameter_set").is_string());
+  ASSERT_EQ(report.at("rows").size(), 16);
+  for (const char* key :
+       {"id", "kind", "metric", "suite", "family", "source", "status", "reason", "quality",
+        "measured_seconds", "predicted_seconds", "error_percent", "interval_low_seconds",
+        "interval_high_seconds", "extrapolated", "warnings"}) {
+    EXPECT_TRUE(report["rows"][0].contains(key)) << key;
+  }
+  EXPECT_EQ(report["rows"][0]["id"], "row-0");
+  EXPECT_EQ(report["rows"][0]["status"], "ok");
+  for (const char* key : {"suite", "accelerator", "kind", "count", "refused", "skipped", "suspect",
+                          "mape_percent", "median_ape_percent", "p90_ape_percent", "bias_percent",
+                          "interval_coverage_percent", "interval_width_percent"}) {
+    EXPECT_TRUE(report.at("groups")[0].contains(key)) << key;
+  }
+  EXPECT_EQ(report["groups"][0]["count"], 16);
+}
+
+TEST_F(Validate, RefusedRowsAreAnswersAndLeaveTheExitCode) {
+  const std::string table = GemmTable() + GemmRow("without-m", "", 10);
+  const Outcome outcome = Run({"validate", WriteFile("gemm.csv", table), "--output", "json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json refused = json::parse(outcome.out)["rows"].back();
+  EXPECT_EQ(refused["id"], "without-m");
+  EXPECT_EQ(refused["status"], "refused");
+  EXPECT_TRUE(refused["predicted_seconds"].is_null());
+  EXPECT_TRUE(refused["reason"].is_string());
+}
+
+TEST_F(Validate, ListedIdsAreTheOnlyRows) {
+  const std::string ids = WriteFile("ids.csv", "id,why\nrow-3,published\nrow-99,missing\n");
+  const Outcome outcome =
+      Run({"validate", WriteFile("gemm.csv", GemmTable()), "--ids", ids, "--rows"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("row-3"), Not(HasSubstr("row-4")), HasSubstr("MAPE")));
+  EXPECT_THAT(outcome.err, HasSubstr("row-99"));
+}
+
+TEST_F(Validate, UnreadableFilesFail) {
+  const Outcome columns = Run({"validate", WriteFile("x.csv", "id,suite\n1,a\n")});
+  EXPECT_EQ(columns.exit_code, 3);
+  EXPECT_THAT(columns.err, HasSubstr("x.csv"));
+  EXPECT_EQ(Run({"validate", WriteFile("empty.csv", "")}).exit_code, 3);
+  EXPECT_EQ(Run({"validate", folder_.string()}).exit_code, 3);
+  EXPECT_EQ(Run({"validate", "/no/such/file.csv"}).exit_code, 4);
+  const std::string binary = WriteFile("binary.csv", std::string("\0\xff,\"\x01", 5));
+  EXPECT_EQ(Run({"validate", binary}).exit_code, 3);
+}
+
+class Operators : public Sextant {};
+
+TEST_F(Operators, EveryFormatAnswersEveryRow) {
+  const std::string table = WriteFile("gemm.csv", GemmTable());
+  const Outcome as_json = Run({"operators", table, "--output", "json"});
+  ASSERT_EQ(as_json.exit_code, 0) << as_json.err;
+  const json answers = json::parse(as_json.out)["operators"];
+  ASSERT_EQ(answers.size(), 16);
+  for (const json& answer : answers) {
+    EXPECT_GE(answer["predicted_seconds"], answer["roofline_seconds"]) << answer["id"];
+  }
+  const Outcome as_csv = Run({"operators", table, "--output", "csv"});
+  EXPECT_EQ(std::count(as_csv.out.begin(), as_csv.out.end(), '\n'), 17);
+  EXPECT_THAT(Run({"operators", table}).out, HasSubstr("row-15"));
+}
+
+TEST_F(Operators, AcceleratorOptionHoldsForEveryRow) {
+  const std::string table = WriteFile("gemm.csv", GemmTable());
+  const Outcome outcome =
+      Run({"operators", table, "--accelerator", "a100-sxm4-80gb", "--output", "json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const json& answer : json::parse(outcome.out)["operators"]) {
+    EXPECT_EQ(answer["accelerator"], "a100-sxm4-80gb");
+  }
+  const Outcome unknown = Run({"operators", table, "--accelerator", "a10-sxm4-80gb"});
+  EXPECT_EQ(unknown.exit_code, 4);
+  EXPECT_THAT(unknown.err, HasSubstr("a100-sxm4-80gb"));
+}
+
+class Calibrate : public Sextant {};
+
+TEST_F(Calibrate, WritesASetThatPredictUses) {
+  const std::string fitted = (folder_ / "fitted.yaml").string();
+  const Outcome outcome = Run({"calibrate", WriteFile("gemm.csv", GemmTable()),
+                               "--output-parameters", fitted, "--initial", "uncalibrated"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome shown = Run({"parameters", "show", fitted, "--output", "json"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  const json set = json::parse(shown.out);
+  EXPECT_TRUE(set["accelerators"].contains("h100-sxm5-80gb"));
+  const Outcome predicted =
+      Run({"predict", kScenarios + kTraining, "--parameters", fitted, "--output", "json"});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_EQ(json::parse(predicted.out)["parameter_set"], set["version"]);
+}
+
+TEST_F(Calibrate, WithoutUsableRowsFailsAndWritesNothing) {
+  const std::string fitted = (folder_ / "fitted.yaml").string();
+  const Outcome outcome = Run({"calibrate", WriteFile("none.csv", kOperatorHeader),
+                               "--output-parameters", fitted, "--initial", "uncalibrated"});
+  EXPECT_EQ(outcome.exit_code, 3) << outcome.err;
+  EXPECT_FALSE(fs::exists(fitted));
 }
 
 class Catalog : public Sextant {};

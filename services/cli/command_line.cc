@@ -15,12 +15,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/nearest.h"
+#include "services/cli/commands/calibrate.h"
 #include "services/cli/commands/catalog.h"
 #include "services/cli/commands/health.h"
 #include "services/cli/commands/network.h"
+#include "services/cli/commands/operators.h"
 #include "services/cli/commands/parameters.h"
 #include "services/cli/commands/predict.h"
 #include "services/cli/commands/serve.h"
+#include "services/cli/commands/validate.h"
 #include "services/cli/common_options.h"
 #include "services/cli/completion.h"
 #include "services/cli/interrupt.h"
@@ -50,6 +53,9 @@ class Parser {
     app_.require_subcommand(1);
     app_.get_formatter()->column_width(34);
     AddPredict();
+    AddValidate();
+    AddCalibrate();
+    AddOperators();
     AddNetwork();
     AddParameters();
     AddCatalog();
@@ -191,9 +197,57 @@ class Parser {
     AddOutput(*verb, {"text", "json"});
   }
 
+  void AddValidate() {
+    auto options = std::make_shared<ValidateOptions>();
+    CLI::App* verb =
+        AddVerb(app_, "validate", "Compare predictions with measurements",
+                [this, options] { return ValidateMeasurements(common_, *options, terminal_); });
+    AddMeasurements(*verb, &options->files);
+    verb->add_option("--ids", options->ids_file, "Only the rows whose id this CSV lists")
+        ->type_name("FILE");
+    verb->add_flag("--rows", options->rows, "List every row in text, too");
+    AddOutput(*verb, {"text", "json"});
+  }
 
+  void AddCalibrate() {
+    auto options = std::make_shared<CalibrateOptions>();
+    CLI::App* verb = AddVerb(
+        app_, "calibrate", "Fit parameters to measurements and judge them on held-out groups",
+        [this, options] { return CalibrateParameters(common_, *options, terminal_); });
+    AddMeasurements(*verb, &options->files);
+    verb->add_option("--output-parameters", options->output_file, "Where the fitted set goes")
+        ->type_name("FILE")
+        ->required();
+    verb->add_option("--initial", options->initial, "Set to start from [that of --parameters]")
+        ->type_name("SET");
+    verb->add_option("--name", options->name, "What the new set is called [calibrated]")
+        ->type_name("NAME");
+    verb->add_option("--push", options->targets,
+                     "Put the set into this server unless it got worse; may be repeated")
+        ->type_name("HOST:PORT")
+        ->allow_extra_args(false);
+    AddOutput(*verb, {"text", "json"});
+  }
 
+  void AddOperators() {
+    auto options = std::make_shared<OperatorsOptions>();
+    CLI::App* verb = AddVerb(app_, "operators", "Time the operators of a table", [this, options] {
+      return TimeOperators(common_, *options, terminal_);
+    });
+    verb->add_option("table", options->files, "Operator tables (CSV); - is stdin")
+        ->type_name("OPERATORS.csv")
+        ->required();
+    verb->add_option("--accelerator", options->accelerator,
+                     "Accelerator of every row, whatever the table says")
+        ->type_name("NAME");
+    AddOutput(*verb, {"text", "csv", "json"});
+  }
 
+  static void AddMeasurements(CLI::App& verb, std::vector<std::string>* files) {
+    verb.add_option("measurements", *files, "Measurement files (CSV); - is stdin")
+        ->type_name("MEASUREMENTS.csv")
+        ->required();
+  }
 
   void AddNetwork() {
     auto options = std::make_shared<NetworkOptions>();
