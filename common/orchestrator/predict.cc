@@ -261,14 +261,17 @@ absl::Status CheckProfile(const Job& job, const parameters::ParameterSet& set,
       parameters::ResolveSource(set, accelerator.name, accelerator.parameter_donor);
   const std::vector<std::string> known = set.Profiles(source.accelerator);
   if (known.empty() || set.HasProfile(source.accelerator, job.framework)) return absl::OkStatus();
-  if (!options.unknown_profile_is_default) {
+  // Real, but never measured on this accelerator: a misspelt name is known nowhere.
+  const bool known_elsewhere =
+      std::any_of(set.accelerators().begin(), set.accelerators().end(),
+                  [&](const auto& entry) { return set.HasProfile(entry.first, job.framework); });
+  if (!known_elsewhere && !options.unknown_profile_is_default) {
     return base::UnknownName(absl::StrCat("framework profile of ", source.accelerator),
                              job.framework, known);
   }
   prediction.extrapolated = true;
-  prediction.warnings.push_back(absl::StrCat("framework ", job.framework,
-                                             " is unknown to the parameter set; ",
-                                             source.accelerator, "'s shared values were used"));
+  prediction.warnings.push_back(absl::StrCat("framework ", job.framework, " was not fitted on ",
+                                             source.accelerator, "; its shared values were used"));
   return absl::OkStatus();
 }
 

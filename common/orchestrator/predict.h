@@ -20,7 +20,8 @@ struct PredictOptions {
 // What will `job` do? Validates the job, builds its operator graph, asks each port once, and lays
 // the answers on a timeline.
 // INVALID_ARGUMENT with every violation for a wrong job; NOT_FOUND for an unknown framework
-// profile where the accelerator has any (they are listed); errors of the ports pass through. A job
+// profile where the accelerator has any (they are listed), unless another accelerator has it: then
+// the shared values answer, with a warning; errors of the ports pass through. A job
 // that does not fit in memory is an answer (memory.fits is false).
 // Deterministic: equal jobs and parameters give equal bytes. O(distinct operators); independent of
 // GPU count and of the number of micro-batches. Thread-safe if the ports are.
