@@ -295,7 +295,10 @@ absl::Status PredictInference(const std::vector<InferenceRow>& rows, const Known
       ValidationRow result = start;
       result.metric = std::string(InferenceMetricName(measured.metric));
       result.measured_seconds = measured.seconds;
-      if (answer) {
+      if (!measured.skip_reason.empty() && result.status == RowStatus::kOk) {
+        result.status = RowStatus::kSkipped;
+        result.reason = measured.skip_reason;
+      } else if (answer) {
         const auto seconds = PredictedMetric(*answer, row, measured.metric);
         if (seconds && answer->total_seconds > 0) {
           const double low = answer->interval_low_seconds / answer->total_seconds;

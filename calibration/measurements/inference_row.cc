@@ -52,6 +52,30 @@ void ReadPlan(RowReader& row, RowFacts* facts, workload::Job* job) {
   if (!gpus) facts->warnings.push_back(absl::StrCat("gpus not stated: ", job->gpu_count));
 }
 
+// A static batch ends after ttft + itl (output_len - 1). Where a source's end-to-end time is far
+// from that, it belongs to another number of tokens, and so does the throughput derived from it.
+void DropContradictions(int64_t output_tokens, InferenceRow* row) {
+  constexpr double kLargestRatio = 1.5;
+  double first = 0;
+  double next = 0;
+  double total = 0;
+  for (const InferenceMeasurement& measured : row->measured) {
+    if (measured.metric == InferenceMetric::kTimeToFirstToken) first = measured.seconds;
+    if (measured.metric == InferenceMetric::kInterTokenLatency) next = measured.seconds;
+    if (measured.metric == InferenceMetric::kEndToEnd) total = measured.seconds;
+  }
+  if (first <= 0 || next <= 0 || total <= 0 || output_tokens < 2) return;
+  const double sum = first + next * static_cast<double>(output_tokens - 1);
+  if (total * kLargestRatio >= sum && total <= sum * kLargestRatio) return;
+  for (InferenceMeasurement& measured : row->measured) {
+    if (measured.metric == InferenceMetric::kEndToEnd ||
+        measured.metric == InferenceMetric::kThroughput) {
+      measured.skip_reason = absl::StrCat(
+          "e2e_s ", total, " contradicts ttft + itl (output_len - 1) = ", sum, " of the same row");
+    }
+  }
+}
+
 }  // namespace
 
 InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
@@ -63,16 +87,16 @@ InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
   const absl::string_view load = row.Text("load");
 
   if (const auto ms = row.Positive("ttft_ms")) {
-    result.measured.push_back({InferenceMetric::kTimeToFirstToken, *ms * 1e-3});
+    result.measured.push_back({InferenceMetric::kTimeToFirstToken, *ms * 1e-3, ""});
   }
   if (const auto ms = row.Positive("itl_ms")) {
-    result.measured.push_back({InferenceMetric::kInterTokenLatency, *ms * 1e-3});
+    result.measured.push_back({InferenceMetric::kInterTokenLatency, *ms * 1e-3, ""});
   }
   if (const auto s = row.Positive("e2e_s")) {
-    result.measured.push_back({InferenceMetric::kEndToEnd, *s});
+    result.measured.push_back({InferenceMetric::kEndToEnd, *s, ""});
   }
   if (const auto rate = row.Positive("throughput_tok_s")) {
-    result.measured.push_back({InferenceMetric::kThroughput, 1 / *rate});
+    result.measured.push_back({InferenceMetric::kThroughput, 1 / *rate, ""});
   }
   result.throughput_counts_prompt = absl::StrContains(row.Text("metric_notes"), "input+output");
   if (result.measured.empty() && row.violations().empty()) {
@@ -108,6 +132,7 @@ InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
       job.precision == hardware::Precision::kFp32 || job.precision == hardware::Precision::kFp16;
   work.kv_cache_precision = wide ? job.precision : hardware::Precision::kBf16;
   job.workload = work;
+  DropContradictions(work.output_tokens, &result);
   const auto cluster = ReadCluster(row, lookups, 0, &facts);
   if (cluster != nullptr) job.cluster = *cluster;
   if (load != "static" && work.batch_size > 1) {

@@ -104,17 +104,16 @@ const std::vector<FileFormat>& Formats() {
 absl::StatusOr<FileKind> DetectKind(const CsvTable& table, absl::string_view file_name) {
   const FileFormat* nearest = nullptr;
   std::vector<std::string> missing_of_nearest;
-  double best = -1;
+  size_t most_found = 0;
   for (const FileFormat& format : Formats()) {
     std::vector<std::string> missing;
     for (const std::string& column : format.columns) {
       if (table.Column(column) < 0) missing.push_back(column);
     }
     if (missing.empty()) return format.kind;
-    const double share =
-        1 - static_cast<double>(missing.size()) / static_cast<double>(format.columns.size());
-    if (share > best) {
-      best = share;
+    const size_t found = format.columns.size() - missing.size();
+    if (nearest == nullptr || found > most_found) {
+      most_found = found;
       nearest = &format;
       missing_of_nearest = std::move(missing);
     }

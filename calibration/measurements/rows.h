@@ -66,7 +66,8 @@ absl::string_view InferenceMetricName(InferenceMetric metric);  // "ttft", "itl"
 
 struct InferenceMeasurement {
   InferenceMetric metric = InferenceMetric::kEndToEnd;
-  double seconds = 0;  // throughput: seconds per counted token, of the whole instance
+  double seconds = 0;       // throughput: seconds per counted token, of the whole instance
+  std::string skip_reason;  // why this number is not comparable; empty: it is
 };
 
 struct InferenceRow {

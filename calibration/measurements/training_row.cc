@@ -122,6 +122,7 @@ TrainingRow ReadTrainingRow(RowReader& row, Lookups& lookups) {
   if (!memory) memory = row.Positive("mem_gb");
   if (memory) result.measured_memory_bytes = static_cast<int64_t>(*memory * 1e9);
 
+  bool known_status = true;
   // The verdict of the run; times of runs that failed are no step times.
   if (result.status == "ok") {
     result.measured_seconds = step;
@@ -135,10 +136,11 @@ TrainingRow ReadTrainingRow(RowReader& row, Lookups& lookups) {
     if (step || memory) result.measured_fits = true;
   } else if (result.status != "failed_other" && result.status != "time_to_train_only" &&
              result.status != "unsupported") {
+    known_status = false;
     row.violations().Add("status", absl::StrCat("is \"", result.status, "\", an unknown word"));
   }
   const bool judged = result.status == "oom" || result.status == "failed_other";
-  if (!judged && !result.measured_seconds && !result.measured_memory_bytes) {
+  if (known_status && !judged && !result.measured_seconds && !result.measured_memory_bytes) {
     facts.skip_reason =
         absl::StrCat("status ", result.status, ": no step time and no memory were measured");
     return result;
