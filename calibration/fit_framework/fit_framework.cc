@@ -222,7 +222,7 @@ class Fitter {
 
   // Dispatch has no slope while the device is the slower side: search from the other side too.
   static void AddHostBoundStart(BlockFitProblem& problem, size_t dispatch) {
-    for (const double seconds : {1e-5, 3e-5}) {
+    for (const double seconds : {1e-5, 3e-5, 1e-4}) {
       problem.other_starts.push_back(problem.start);
       problem.other_starts.back()[dispatch] = seconds;
     }
