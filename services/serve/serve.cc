@@ -41,7 +41,7 @@ struct AllServices::Parts {
   std::unique_ptr<runtime::Server> inner;  // the two lower services, without a socket
   std::unique_ptr<orchestrator_service::RemoteServices> lower;
   std::unique_ptr<orchestrator_service::Service> orchestrator;
-  std::unique_ptr<calibration_service::SetLibrary> library;
+  std::unique_ptr<calibration_service::SetLibrary> published_sets;
   std::unique_ptr<calibration_service::PushTargets> targets;
   std::unique_ptr<calibration_service::JobRunner> jobs;
   std::unique_ptr<calibration_service::Service> calibration;
@@ -74,15 +74,17 @@ absl::StatusOr<std::unique_ptr<AllServices>> AllServices::Start(const ServeOptio
   p.lower = std::make_unique<orchestrator_service::RemoteServices>(channel, channel, p.metrics);
   p.orchestrator = std::make_unique<orchestrator_service::Service>(*p.lower, deadline);
 
-  SEXTANT_ASSIGN_OR_RETURN(p.library, calibration_service::SetLibrary::Open(
-                                          SubDirectory(options.state_directory, "calibration"),
-                                          options.datasets_directory));
+  SEXTANT_ASSIGN_OR_RETURN(
+      p.published_sets,
+      calibration_service::SetLibrary::Open(SubDirectory(options.state_directory, "calibration"),
+                                            options.datasets_directory));
   p.targets = std::make_unique<calibration_service::PushTargets>(
       std::vector<client::Client>{client::Client(channel, "this process", deadline)});
   p.jobs = std::make_unique<calibration_service::JobRunner>(
-      calibration_service::DefaultCalibrator(options.datasets_directory), *p.library, *p.targets);
-  p.calibration =
-      std::make_unique<calibration_service::Service>(*p.jobs, *p.library, *p.targets, deadline);
+      calibration_service::DefaultCalibrator(options.datasets_directory), *p.published_sets,
+      *p.targets);
+  p.calibration = std::make_unique<calibration_service::Service>(*p.jobs, *p.published_sets,
+                                                                 *p.targets, deadline);
   SEXTANT_ASSIGN_OR_RETURN(
       p.outer, runtime::Server::Start(options.server,
                                       {operator_cost,
