@@ -107,38 +107,46 @@ class KnownProfiles {
   std::shared_ptr<const parameters::ParameterSet> set_;
 };
 
-// Operators of one accelerator and profile, asked together.
-struct OperatorBatch {
-  const hardware::Accelerator* accelerator = nullptr;
+// Rows of one place (accelerator or cluster) and profile, asked in one batch.
+template <typename Place, typename Item>
+struct KernelBatch {
+  const Place* place = nullptr;
   std::string profile;
-  std::vector<operator_cost::Operator> operators;
+  std::vector<Item> items;
   std::vector<size_t> rows;
 };
 
-absl::Status PredictOperators(const std::vector<OperatorRow>& rows, const KnownProfiles& profiles,
-                              orchestrator::OperatorCostPort& port,
-                              std::vector<ValidationRow>* out) {
-  std::map<std::pair<const hardware::Accelerator*, std::string>, OperatorBatch> batches;
-  std::vector<const OperatorBatch*> order;
-  for (const OperatorRow& row : rows) {
-    ValidationRow result = StartRow(row.facts, "operator", "latency");
+// Asks `estimate(items, place, profile)` once per place and profile. A batch that is refused as a
+// whole is asked again item by item, so that only the wrong rows are refused.
+template <typename Place, typename Item, typename Row, typename PlaceOf, typename AcceleratorOf,
+          typename ItemOf, typename Estimate>
+absl::Status PredictKernels(absl::string_view kind, const std::vector<Row>& rows,
+                            const KnownProfiles& profiles, const PlaceOf& place_of,
+                            const AcceleratorOf& accelerator_of, const ItemOf& item_of,
+                            const Estimate& estimate, std::vector<ValidationRow>* out) {
+  using Batch = KernelBatch<Place, Item>;
+  std::map<std::pair<const Place*, std::string>, Batch> batches;
+  std::vector<const Batch*> order;
+  for (const Row& row : rows) {
+    ValidationRow result = StartRow(row.facts, std::string(kind), "latency");
     if (row.measured_seconds > 0) result.measured_seconds = row.measured_seconds;
     if (result.status == RowStatus::kOk) {
-      const std::string profile = profiles.Settle(row.facts.profile, *row.accelerator, &result);
-      OperatorBatch& batch = batches[{row.accelerator.get(), profile}];
-      if (batch.accelerator == nullptr) {
-        batch.accelerator = row.accelerator.get();
+      const Place* place = place_of(row);
+      const std::string profile = profiles.Settle(row.facts.profile, accelerator_of(row), &result);
+      Batch& batch = batches[{place, profile}];
+      if (batch.place == nullptr) {
+        batch.place = place;
         batch.profile = profile;
         order.push_back(&batch);
       }
-      batch.operators.push_back(row.op);
+      batch.items.push_back(item_of(row));
       batch.rows.push_back(out->size());
     }
     out->push_back(std::move(result));
   }
-  for (const OperatorBatch* batch : order) {
+  for (const Batch* batch : order) {
     const auto estimates =
-        port.EstimateOperators(batch->operators, *batch->accelerator, batch->profile);
+        estimate(absl::Span<const Item>(batch->items), *batch->place, batch->profile);
     if (!estimates.ok() && IsOutage(estimates.status())) return estimates.status();
     for (size_t i = 0; i < batch->rows.size(); ++i) {
       ValidationRow& result = (*out)[batch->rows[i]];
@@ -147,7 +155,7 @@ absl::Status PredictOperators(const std::vector<OperatorRow>& rows, const KnownP
         continue;
       }
       const auto alone =
-          port.EstimateOperators({&batch->operators[i], 1}, *batch->accelerator, batch->profile);
+          estimate(absl::Span<const Item>(&batch->items[i], 1), *batch->place, batch->profile);
       if (alone.ok()) {
         SetKernelPrediction((*alone)[0].seconds, (*alone)[0].extrapolated, &result);
       } else {
@@ -158,55 +166,37 @@ absl::Status PredictOperators(const std::vector<OperatorRow>& rows, const KnownP
   return absl::OkStatus();
 }
 
-struct CollectiveBatch {
-  const hardware::Cluster* cluster = nullptr;
-  std::string profile;
-  std::vector<collectives::Collective> collectives;
-  std::vector<size_t> rows;
-};
+absl::Status PredictOperators(const std::vector<OperatorRow>& rows, const KnownProfiles& profiles,
+                              orchestrator::OperatorCostPort& port,
+                              std::vector<ValidationRow>* out) {
+  using hardware::Accelerator;
+  using operator_cost::Operator;
+  return PredictKernels<Accelerator, Operator>(
+      "operator", rows, profiles, [](const OperatorRow& row) { return row.accelerator.get(); },
+      [](const OperatorRow& row) -> const Accelerator& { return *row.accelerator; },
+      [](const OperatorRow& row) { return row.op; },
+      [&](absl::Span<const Operator> operators, const Accelerator& accelerator,
+          const std::string& profile) {
+        return port.EstimateOperators(operators, accelerator, profile);
+      },
+      out);
+}
 
 absl::Status PredictCollectives(const std::vector<CollectiveRow>& rows,
                                 const KnownProfiles& profiles, orchestrator::NetworkTimePort& port,
                                 std::vector<ValidationRow>* out) {
-  std::map<std::pair<const hardware::Cluster*, std::string>, CollectiveBatch> batches;
-  std::vector<const CollectiveBatch*> order;
-  for (const CollectiveRow& row : rows) {
-    ValidationRow result = StartRow(row.facts, "collective", "latency");
-    if (row.measured_seconds > 0) result.measured_seconds = row.measured_seconds;
-    if (result.status == RowStatus::kOk) {
-      const std::string profile =
-          profiles.Settle(row.facts.profile, row.cluster->accelerator, &result);
-      CollectiveBatch& batch = batches[{row.cluster.get(), profile}];
-      if (batch.cluster == nullptr) {
-        batch.cluster = row.cluster.get();
-        batch.profile = profile;
-        order.push_back(&batch);
-      }
-      batch.collectives.push_back(row.collective);
-      batch.rows.push_back(out->size());
-    }
-    out->push_back(std::move(result));
-  }
-  for (const CollectiveBatch* batch : order) {
-    const auto estimates =
-        port.EstimateCollectives(batch->collectives, *batch->cluster, batch->profile);
-    if (!estimates.ok() && IsOutage(estimates.status())) return estimates.status();
-    for (size_t i = 0; i < batch->rows.size(); ++i) {
-      ValidationRow& result = (*out)[batch->rows[i]];
-      if (estimates.ok()) {
-        SetKernelPrediction((*estimates)[i].seconds, (*estimates)[i].extrapolated, &result);
-        continue;
-      }
-      const auto alone =
-          port.EstimateCollectives({&batch->collectives[i], 1}, *batch->cluster, batch->profile);
-      if (alone.ok()) {
-        SetKernelPrediction((*alone)[0].seconds, (*alone)[0].extrapolated, &result);
-      } else {
-        Refuse(alone.status(), &result);
-      }
-    }
-  }
-  return absl::OkStatus();
+  using collectives::Collective;
+  using hardware::Cluster;
+  return PredictKernels<Cluster, Collective>(
+      "collective", rows, profiles, [](const CollectiveRow& row) { return row.cluster.get(); },
+      [](const CollectiveRow& row) -> const hardware::Accelerator& {
+        return row.cluster->accelerator;
+      },
+      [](const CollectiveRow& row) { return row.collective; },
+      [&](absl::Span<const Collective> items, const Cluster& cluster, const std::string& profile) {
+        return port.EstimateCollectives(items, cluster, profile);
+      },
+      out);
 }
 
 void AddWarnings(const orchestrator::Prediction& prediction, ValidationRow* row) {
