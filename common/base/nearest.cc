@@ -53,9 +53,8 @@ absl::Status UnknownName(absl::string_view kind, absl::string_view name,
                          const std::vector<std::string>& known) {
   const std::vector<std::string> nearest = NearestNames(name, known);
   const std::string hint =
-      nearest.empty()
-          ? std::string("; none is known")
-          : absl::StrCat("; did you mean \"", absl::StrJoin(nearest, "\", \""), "\"?");
+      nearest.empty() ? std::string("; none is known")
+                      : absl::StrCat("; did you mean \"", absl::StrJoin(nearest, "\", \""), "\"?");
   return absl::NotFoundError(
       absl::StrCat("unknown ", kind, " \"", name.substr(0, 128), "\"", hint));
 }

@@ -11,10 +11,10 @@
 #define SEXTANT_CONCAT_(a, b) SEXTANT_CONCAT_INNER_(a, b)
 
 // Leaves the function with the status of `expression` unless it is ok.
-#define SEXTANT_RETURN_IF_ERROR(expression)                        \
-  do {                                                             \
-    absl::Status sextant_status = (expression);                    \
-    if (!sextant_status.ok()) return sextant_status;               \
+#define SEXTANT_RETURN_IF_ERROR(expression)          \
+  do {                                               \
+    absl::Status sextant_status = (expression);      \
+    if (!sextant_status.ok()) return sextant_status; \
   } while (false)
 
 // SEXTANT_ASSIGN_OR_RETURN(auto value, MaybeValue()) declares or assigns on success, leaves the

@@ -23,9 +23,8 @@ absl::StatusOr<NodeFabric> ParseNodeFabric(absl::string_view name) {
   for (size_t i = 0; i < kFabricNames.size(); ++i) {
     if (kFabricNames[i] == name) return static_cast<NodeFabric>(i);
   }
-  return absl::InvalidArgumentError(absl::StrCat("is \"", name.substr(0, 64),
-                                                 "\" but must be one of ",
-                                                 absl::StrJoin(kFabricNames, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "is \"", name.substr(0, 64), "\" but must be one of ", absl::StrJoin(kFabricNames, ", ")));
 }
 
 absl::Status ValidateCluster(const Cluster& cluster) {

@@ -25,9 +25,8 @@ absl::StatusOr<Precision> ParsePrecision(absl::string_view name) {
   for (size_t i = 0; i < kNames.size(); ++i) {
     if (kNames[i] == name) return static_cast<Precision>(i);
   }
-  return absl::InvalidArgumentError(absl::StrCat("is \"", name.substr(0, 64),
-                                                 "\" but must be one of ",
-                                                 absl::StrJoin(kNames, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "is \"", name.substr(0, 64), "\" but must be one of ", absl::StrJoin(kNames, ", ")));
 }
 
 std::vector<std::string> PrecisionNames() { return {kNames.begin(), kNames.end()}; }

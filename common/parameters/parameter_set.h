@@ -48,9 +48,9 @@ struct AcceleratorParameters {
 
 // What the parameters of a set came from.
 struct Provenance {
-  std::string name;                      // "default", or what the fit was called
-  std::vector<std::string> parents;      // versions of the sets it was fitted from
-  std::vector<std::string> measurements; // sources or files, with row counts
+  std::string name;                       // "default", or what the fit was called
+  std::vector<std::string> parents;       // versions of the sets it was fitted from
+  std::vector<std::string> measurements;  // sources or files, with row counts
 
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };

@@ -61,16 +61,16 @@ TEST(ValidateParameterSet, UnphysicalValuesAreRefusedByName) {
   const std::string above(ValidateParameterSet(SetWith(1.2, 0.0), Keyed()).message());
   EXPECT_THAT(above, HasSubstr("accelerators.a100.shared.gemm.peak_efficiency: is 1.2"));
   EXPECT_THAT(above, HasSubstr("profiles.cublas.gemm.peak_efficiency: is 0"));
-  EXPECT_FALSE(ValidateParameterSet(SetWith(std::numeric_limits<double>::quiet_NaN(), 0.9), Keyed())
-                   .ok());
+  EXPECT_FALSE(
+      ValidateParameterSet(SetWith(std::numeric_limits<double>::quiet_NaN(), 0.9), Keyed()).ok());
 }
 
 TEST(ValidateParameterSet, UnknownKeysAreRefused) {
   AcceleratorParameters a100;
   a100.shared["gemm.magic"] = {.value = 1};
-  EXPECT_THAT(std::string(
-                  ValidateParameterSet(ParameterSet({}, {{"a100", a100}}), Keyed()).message()),
-              HasSubstr("gemm.magic"));
+  EXPECT_THAT(
+      std::string(ValidateParameterSet(ParameterSet({}, {{"a100", a100}}), Keyed()).message()),
+      HasSubstr("gemm.magic"));
 }
 
 }  // namespace

@@ -25,9 +25,8 @@ absl::StatusOr<Enum> ParseWord(const std::array<absl::string_view, N>& names,
   for (size_t i = 0; i < N; ++i) {
     if (names[i] == name) return static_cast<Enum>(i);
   }
-  return absl::InvalidArgumentError(absl::StrCat("is \"", name.substr(0, 64),
-                                                 "\" but must be one of ",
-                                                 absl::StrJoin(names, ", ")));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "is \"", name.substr(0, 64), "\" but must be one of ", absl::StrJoin(names, ", ")));
 }
 
 bool RequireCount(base::Violations& violations, absl::string_view field, int64_t value,
@@ -68,13 +67,12 @@ void ValidatePlanSizes(base::Violations& violations, const Job& job) {
                          static_cast<double>(plan.context_parallel_size) *
                          static_cast<double>(plan.data_parallel_size);
   if (product != static_cast<double>(job.gpu_count)) {
-    violations.Add(
-        "gpu_count",
-        absl::StrCat("is ", job.gpu_count, " but tensor ", plan.tensor_parallel_size,
-                     " x pipeline ", plan.pipeline_parallel_size, " x context ",
-                     plan.context_parallel_size, " x data ", plan.data_parallel_size,
-                     " parallel sizes multiply to ", product,
-                     "; change gpu_count or a parallel size so that they are equal"));
+    violations.Add("gpu_count",
+                   absl::StrCat("is ", job.gpu_count, " but tensor ", plan.tensor_parallel_size,
+                                " x pipeline ", plan.pipeline_parallel_size, " x context ",
+                                plan.context_parallel_size, " x data ", plan.data_parallel_size,
+                                " parallel sizes multiply to ", product,
+                                "; change gpu_count or a parallel size so that they are equal"));
   }
   if (job.cluster.node_count > 0 && job.cluster.gpus_per_node > 0) {
     const int64_t available = job.cluster.node_count * job.cluster.gpus_per_node;
@@ -127,10 +125,10 @@ void ValidatePlanAgainstModel(base::Violations& violations, const Job& job) {
     } else {
       RequireDivides(violations, "plan.expert_parallel_size", plan.expert_parallel_size,
                      "experts.expert_count", model.experts.expert_count);
-      RequireDivides(violations, "plan.expert_parallel_size", plan.expert_parallel_size,
-                     "the data x context x tensor parallel ranks",
-                     plan.data_parallel_size * plan.context_parallel_size *
-                         plan.tensor_parallel_size);
+      RequireDivides(
+          violations, "plan.expert_parallel_size", plan.expert_parallel_size,
+          "the data x context x tensor parallel ranks",
+          plan.data_parallel_size * plan.context_parallel_size * plan.tensor_parallel_size);
     }
   }
 }
@@ -145,14 +143,15 @@ void ValidateTraining(base::Violations& violations, const Job& job, const Traini
       plan.micro_batch_size <= kLargestCount && plan.data_parallel_size <= kLargestCount) {
     const int64_t round = plan.micro_batch_size * plan.data_parallel_size;
     if (work.global_batch_size % round != 0) {
-      violations.Add("training.global_batch_size",
-                     absl::StrCat("is ", work.global_batch_size,
-                                  " but must be a multiple of micro_batch_size ",
-                                  plan.micro_batch_size, " x data_parallel_size ",
-                                  plan.data_parallel_size, " = ", round));
+      violations.Add(
+          "training.global_batch_size",
+          absl::StrCat("is ", work.global_batch_size,
+                       " but must be a multiple of micro_batch_size ", plan.micro_batch_size,
+                       " x data_parallel_size ", plan.data_parallel_size, " = ", round));
     } else if (plan.virtual_pipeline_size > 1 &&
-               (work.global_batch_size / round) % std::max<int64_t>(plan.pipeline_parallel_size,
-                                                                    1) != 0) {
+               (work.global_batch_size / round) %
+                       std::max<int64_t>(plan.pipeline_parallel_size, 1) !=
+                   0) {
       violations.Add("training.global_batch_size",
                      absl::StrCat("gives ", work.global_batch_size / round,
                                   " micro-batches but an interleaved schedule needs a multiple of "
@@ -246,8 +245,8 @@ absl::Status ValidateJob(const Job& job) {
                                                    "\" but must be one of network, node"));
     }
     if (!(fault.bandwidth_fraction > 0 && fault.bandwidth_fraction <= 1)) {
-      violations.Add(path + ".bandwidth_fraction", absl::StrCat("is ", fault.bandwidth_fraction,
-                                                                " but must be in (0, 1]"));
+      violations.Add(path + ".bandwidth_fraction",
+                     absl::StrCat("is ", fault.bandwidth_fraction, " but must be in (0, 1]"));
     }
   }
   return violations.ToStatus();

@@ -24,11 +24,10 @@ int64_t AttentionParameters(const ModelArchitecture& m) {
   if (m.IsLatent()) {
     const LatentAttention& l = m.latent_attention;
     const int64_t query_head = l.nope_head_size + l.rope_head_size;
-    const int64_t query =
-        l.query_lora_rank > 0
-            ? m.hidden_size * l.query_lora_rank + l.query_lora_rank +
-                  l.query_lora_rank * m.attention_head_count * query_head
-            : m.hidden_size * m.attention_head_count * query_head;
+    const int64_t query = l.query_lora_rank > 0
+                              ? m.hidden_size * l.query_lora_rank + l.query_lora_rank +
+                                    l.query_lora_rank * m.attention_head_count * query_head
+                              : m.hidden_size * m.attention_head_count * query_head;
     const int64_t latent = m.hidden_size * (l.kv_lora_rank + l.rope_head_size) + l.kv_lora_rank;
     const int64_t expand =
         l.kv_lora_rank * m.attention_head_count * (l.nope_head_size + l.value_head_size);
@@ -63,9 +62,9 @@ absl::Status ValidateModelArchitecture(const ModelArchitecture& m) {
     RequireBetween(violations, "kv_head_count", m.kv_head_count, 1, 65'536);
     RequireBetween(violations, "head_size", m.head_size, 1, 65'536);
     if (m.kv_head_count > 0 && m.attention_head_count % m.kv_head_count != 0) {
-      violations.Add("kv_head_count", absl::StrCat("is ", m.kv_head_count,
-                                                   " but must divide attention_head_count ",
-                                                   m.attention_head_count));
+      violations.Add("kv_head_count",
+                     absl::StrCat("is ", m.kv_head_count, " but must divide attention_head_count ",
+                                  m.attention_head_count));
     }
   } else {
     const LatentAttention& l = m.latent_attention;
@@ -98,8 +97,8 @@ int64_t ParameterCounts::Total() const {
   const int64_t per_layer = attention_per_layer + norms_per_layer;
   return embedding + output_head + final_norm +
          dense_layer_count * (per_layer + dense_ffn_per_layer) +
-         mixture_layer_count * (per_layer + routed_experts_per_layer + shared_experts_per_layer +
-                                router_per_layer);
+         mixture_layer_count *
+             (per_layer + routed_experts_per_layer + shared_experts_per_layer + router_per_layer);
 }
 
 ParameterCounts CountParameters(const ModelArchitecture& m) {

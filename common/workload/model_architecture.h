@@ -43,7 +43,7 @@ struct ModelArchitecture {
   int64_t ffn_size = 0;       // of a dense layer
   bool gated_ffn = false;     // three matrices (SwiGLU and kin) instead of two
   int64_t vocabulary_size = 0;
-  bool tied_embeddings = false;  // the output head reuses the input embedding
+  bool tied_embeddings = false;        // the output head reuses the input embedding
   int64_t learned_position_count = 0;  // rows of a learned position table; 0: rotary, ALiBi, none
   bool linear_bias = false;            // biases on all projections (GPT-2, OPT, BLOOM)
   bool qkv_bias = false;               // biases on query, key and value only (Qwen)
@@ -66,8 +66,8 @@ absl::Status ValidateModelArchitecture(const ModelArchitecture& model);
 
 // Trainable parameters by part. Exact for the described structure. O(1).
 struct ParameterCounts {
-  int64_t embedding = 0;        // token and position tables
-  int64_t output_head = 0;      // 0 when tied
+  int64_t embedding = 0;    // token and position tables
+  int64_t output_head = 0;  // 0 when tied
   int64_t final_norm = 0;
   int64_t attention_per_layer = 0;
   int64_t norms_per_layer = 0;

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command as a user meets it: the built program, its exit codes, stdout and stderr.
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
@@ -15,6 +11,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/support/command.h"
 
 namespace sextant::cli {
 namespace {
@@ -26,75 +23,34 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-const std::string kProgram = std::string(SEXTANT_BINARY_DIR) + "/services/cli/sextant";
 const std::string kScenarios = std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/";
 const std::string kNetworkCases =
     std::string(SEXTANT_SOURCE_DIR) + "/common/network_sim/reference_cases/";
 
-std::string ReadFile(const fs::path& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
-
-struct Outcome {
-  int exit_code = -1;
-  std::string out;
-  std::string err;
-};
+using Outcome = test_support::CommandOutcome;
 
 class Sextant : public testing::Test {
  protected:
-  void SetUp() override {
-    std::string folder = testing::TempDir() + "sextant_cli_XXXXXX";
-    ASSERT_NE(mkdtemp(folder.data()), nullptr);
-    folder_ = folder;
-  }
-  void TearDown() override { fs::remove_all(folder_); }
-
   std::string WriteFile(const std::string& name, const std::string& text) {
-    const fs::path path = folder_ / name;
-    std::ofstream(path, std::ios::binary) << text;
-    return path.string();
+    return temporary_.Write(name, text);
   }
 
-  // Runs the program with `arguments`, `input` on its stdin, and `environment` on top of ours.
   Outcome Run(const std::vector<std::string>& arguments, const std::string& input = "",
               const std::vector<std::pair<std::string, std::string>>& environment = {}) {
-    const std::string in = WriteFile("stdin", input);
-    const fs::path out = folder_ / "stdout";
-    const fs::path err = folder_ / "stderr";
-    const pid_t child = fork();
-    if (child == 0) {
-      dup2(open(in.c_str(), O_RDONLY), STDIN_FILENO);
-      dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
-      dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-      for (const auto& [name, value] : environment) setenv(name.c_str(), value.c_str(), 1);
-      std::vector<char*> argv = {const_cast<char*>(kProgram.c_str())};
-      for (const std::string& argument : arguments) {
-        argv.push_back(const_cast<char*>(argument.c_str()));
-      }
-      argv.push_back(nullptr);
-      execv(kProgram.c_str(), argv.data());
-      _exit(127);
-    }
-    int status = 0;
-    waitpid(child, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), ReadFile(out),
-            ReadFile(err)};
+    return test_support::RunSextant(arguments, input, environment);
   }
 
   // A scenario's text with `from` replaced by `to`, as a file.
   std::string Changed(const std::string& scenario, const std::string& from, const std::string& to) {
-    std::string text = ReadFile(kScenarios + scenario);
+    std::string text = test_support::ReadWholeFile(kScenarios + scenario);
     const size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from << " is not in " << scenario;
     if (at != std::string::npos) text.replace(at, from.size(), to);
     return WriteFile("changed.yaml", text);
   }
 
-  fs::path folder_;
+  const test_support::TemporaryFolder temporary_;
+  const fs::path folder_ = temporary_.path();
 };
 
 constexpr char kTraining[] = "llama-3.1-70b-64xh100.yaml";
@@ -264,8 +220,8 @@ TEST_F(Predict, TwiceTheSameQuestionGivesTheSameBytes) {
 
 TEST_F(Predict, StdinIsAFileToo) {
   const Outcome from_file = Run({"predict", kScenarios + kTraining, "--output", "json"});
-  const Outcome from_stdin =
-      Run({"predict", "-", "--output", "json"}, ReadFile(kScenarios + kTraining));
+  const Outcome from_stdin = Run({"predict", "-", "--output", "json"},
+                                 test_support::ReadWholeFile(kScenarios + kTraining));
   EXPECT_EQ(from_stdin.exit_code, 0) << from_stdin.err;
   EXPECT_EQ(from_stdin.out, from_file.out);
 }

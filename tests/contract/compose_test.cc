@@ -11,9 +11,9 @@ TEST(Compose, ConfigIsClean) {
   if (std::system("command -v docker-compose >/dev/null 2>&1") != 0) {
     GTEST_SKIP() << "docker-compose is not installed";
   }
-  EXPECT_EQ(std::system("docker-compose -f " SEXTANT_SOURCE_DIR
-                        "/docker-compose.yml config >/dev/null"),
-            0);
+  EXPECT_EQ(
+      std::system("docker-compose -f " SEXTANT_SOURCE_DIR "/docker-compose.yml config >/dev/null"),
+      0);
 }
 
 }  // namespace

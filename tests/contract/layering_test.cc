@@ -141,7 +141,8 @@ TEST(Layering, TheModelLibraryReadsNoClockAndNoEnvironment) {
       continue;  // the catalog reads files and the folder's name from the environment
     }
     const std::string text = ReadFile(kRoot / file);
-    for (const char* word : {"<chrono>", "absl/time/clock.h", "std::getenv", "<ctime>", "::now()"}) {
+    for (const char* word :
+         {"<chrono>", "absl/time/clock.h", "std::getenv", "<ctime>", "::now()"}) {
       if (absl::StrContains(text, word)) broken.push_back(absl::StrCat(name, " uses ", word));
     }
   }
@@ -165,7 +166,8 @@ TEST(Headers, GuardsSpellThePath) {
 
 TEST(Headers, LicenceIsTheFirstLine) {
   for (const fs::path& file : AllSources()) {
-    EXPECT_TRUE(absl::StartsWith(ReadFile(kRoot / file), "// SPDX-License-Identifier: Apache-2.0\n"))
+    EXPECT_TRUE(
+        absl::StartsWith(ReadFile(kRoot / file), "// SPDX-License-Identifier: Apache-2.0\n"))
         << file;
   }
 }

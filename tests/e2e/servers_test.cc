@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
@@ -12,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "services/client/client.h"
+#include "tests/e2e/four_servers.h"
 #include "tests/support/jobs.h"
 #include "tests/support/process.h"
 
@@ -33,58 +33,9 @@ std::shared_ptr<const ParameterSet> Shipped() {
   return std::make_shared<const ParameterSet>(*std::move(set));
 }
 
-std::string TemporaryDirectory() {
-  std::string path = (std::filesystem::temp_directory_path() / "sextant_e2e_XXXXXX").string();
-  EXPECT_NE(mkdtemp(path.data()), nullptr);
-  return path;
-}
-
-// Starts <service>_server on `listen` with free metrics port.
-std::unique_ptr<ServerProcess> Start(const std::string& service, const std::string& listen,
-                                     std::vector<std::string> more) {
-  std::vector<std::string> arguments = {
-      absl::StrCat(SEXTANT_BINARY_DIR "/services/", service, "/", service, "_server"),
-      absl::StrCat("--listen=", listen), "--metrics_listen=127.0.0.1:0"};
-  arguments.insert(arguments.end(), more.begin(), more.end());
-  auto process = std::make_unique<ServerProcess>(arguments);
-  EXPECT_NE(process->port(), 0) << process->log();
-  return process;
-}
-
-constexpr char kAnyPort[] = "127.0.0.1:0";
-constexpr char kDatasets[] = "--datasets_dir=" SEXTANT_SOURCE_DIR "/datasets";
-constexpr char kParameters[] = "--parameters=default";
-
 client::Client Ask(const ServerProcess& process) {
   return client::Client(process.address(), std::chrono::seconds(20));
 }
-
-class FourServers : public testing::Test {
- protected:
-  void SetUp() override {
-    operator_cost_ = StartOperatorCost(kAnyPort);
-    network_sim_ = Start("network_sim", kAnyPort, {kDatasets, kParameters});
-    orchestrator_ = Start("orchestrator", kAnyPort,
-                          {absl::StrCat("--operator_cost=", operator_cost_->address()),
-                           absl::StrCat("--network_sim=", network_sim_->address())});
-    calibration_ = Start("calibration", kAnyPort,
-                         {kDatasets, absl::StrCat("--push_target=", operator_cost_->address()),
-                          absl::StrCat("--push_target=", network_sim_->address())});
-  }
-
-  void TearDown() override {
-    operator_cost_.reset();
-    std::filesystem::remove_all(state_directory_);
-  }
-
-  std::unique_ptr<ServerProcess> StartOperatorCost(const std::string& listen) {
-    return Start("operator_cost", listen,
-                 {kDatasets, kParameters, absl::StrCat("--state_directory=", state_directory_)});
-  }
-
-  const std::string state_directory_ = TemporaryDirectory();
-  std::unique_ptr<ServerProcess> operator_cost_, network_sim_, orchestrator_, calibration_;
-};
 
 TEST_F(FourServers, AnswerWhatTheEmbeddedLibraryAnswersBitForBit) {
   for (const std::string& text : JobTexts()) {
