@@ -201,13 +201,13 @@ class Fitter {
     }
     if (problem.rows.size() < kMinProfileRows) return absl::OkStatus();
     const auto& p = resolved.inference;
-    problem.start = {p.step_seconds,           p.prefill_seconds,  p.sequence_seconds,
-                     p.dispatch_seconds,       p.compute_slowdown, p.memory_pass_factor,
+    problem.start = {p.step_seconds,           p.prefill_seconds,  p.prompt_token_seconds,
+                     p.sequence_seconds,       p.dispatch_seconds, p.pass_tokens,
                      p.tensor_parallel_factor, p.fused_attention};
-    // Static batches of one engine do not tell an engine's kernels from its overheads; kernels and
-    // collectives keep their own values.
-    for (const size_t held : {4, 5, 6, 7}) problem.constant[held] = true;
-    AddHostBoundStart(problem, 3);
+    // Static batches of one engine do not tell an engine's collectives from its overheads; the
+    // other two choose what was priced.
+    for (const size_t held : {5, 6, 7}) problem.constant[held] = true;
+    AddHostBoundStart(problem, 4);
     SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(problem, kOptions));
     Store(profile, orchestrator::kInferenceBlock, problem, fit);
     Share("residual.prefill", {.value = std::min(2.0, fit.scatter)});

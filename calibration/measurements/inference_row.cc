@@ -4,7 +4,9 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "calibration/measurements/model_columns.h"
+#include "calibration/measurements/profile_id.h"
 #include "calibration/measurements/row_reader.h"
 
 namespace sextant::calibration {
@@ -83,6 +85,9 @@ InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
   result.facts = ReadFacts(row, "framework");
   RowFacts& facts = result.facts;
   workload::Job& job = result.job;
+  // A note in parentheses tells one build of an engine from others of the same name ("vLLM
+  // (Splitwise ISCA24 profiling)", of 2023, without captured graphs).
+  facts.profile = ProfileId(absl::StrReplaceAll(row.Text("framework"), {{"(", ""}, {")", ""}}));
   job.framework = facts.profile;
   const absl::string_view load = row.Text("load");
 

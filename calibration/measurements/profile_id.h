@@ -10,7 +10,7 @@ namespace sextant::calibration {
 
 // Profile id of a software or framework as a source writes it: lower case, what stands in
 // parentheses dropped, blanks to '-'. "TRTLLM 1.3.0rc20" -> "trtllm-1.3.0rc20",
-// "vLLM (Splitwise ISCA24 profiling)" -> "vllm". Empty stays empty.
+// "FlashInfer / vLLM (Frontier)" -> "flashinfer-/-vllm". Empty stays empty.
 std::string ProfileId(absl::string_view software);
 
 }  // namespace sextant::calibration

@@ -172,6 +172,7 @@ TEST(Models, HaveTheirPublishedParameterCounts) {
       {"llama-3.1-405b", 405853388800},
       {"llama-3.2-1b", 1235814400},
       {"llama-3.3-70b", 70553706496},
+      {"decilm-7b", 7043551232},
       {"mistral-7b", 7241732096},
       {"mistral-nemo-12b", 12247782400},
       {"mixtral-8x7b", 46702792704},

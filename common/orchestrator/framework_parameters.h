@@ -53,10 +53,10 @@ template <typename T>
 struct InferenceParameters {
   T step_seconds;
   T prefill_seconds;
+  T prompt_token_seconds;
   T sequence_seconds;
   T dispatch_seconds;
-  T compute_slowdown;
-  T memory_pass_factor;
+  T pass_tokens;
   T tensor_parallel_factor;
   T fused_attention;
 
@@ -68,13 +68,17 @@ inline constexpr absl::string_view kInferenceBlock = "inference";
 inline constexpr std::array<parameters::ParameterDescriptor, 8> kInferenceDescriptors = {{
     {"step_seconds", 5e-4, 0, 1, "Engine time of one decode step outside all kernels, seconds"},
     {"prefill_seconds", 2e-3, 0, 1, "Engine time of one prefill outside all kernels, seconds"},
+    {"prompt_token_seconds", 0, 0, 1e-3,
+     "Engine time of a prefill for each prompt token of a pass beyond pass_tokens (buffers that "
+     "the "
+     "allocator fetches anew), whatever the tensor parallel size, seconds"},
     {"sequence_seconds", 1e-6, 0, 1e-2,
      "Engine time of one decode step for each sequence of the batch, seconds"},
     {"dispatch_seconds", 1e-6, 0, 1e-3,
      "Host time to issue one kernel (near 0 with captured graphs), seconds"},
-    {"compute_slowdown", 1, 1, 2, "Kernel time inside a running engine over its time alone"},
-    {"memory_pass_factor", 1, 0.2, 6,
-     "Memory traffic of the engine's element-wise work over that of the fused kernels"},
+    {"pass_tokens", 2048, 128, 1e6,
+     "Prompt tokens that the engine sizes a pass for: a pipelined engine splits larger batches "
+     "(2048: vLLM's max_num_batched_tokens, FasterTransformer's local batch)"},
     {"tensor_parallel_factor", 1, 0.2, 4,
      "Time of the engine's tensor parallel collectives over that of NCCL (below 1: custom "
      "all-reduce or overlap)"},

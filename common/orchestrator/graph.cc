@@ -242,6 +242,7 @@ class Builder {
                    precisions_.vector},
           OperatorClass::kAttention);
     };
+    if (!job_.IsTraining()) TransposeHeads(block);
     if (phase == AttentionPhase::kBackward) {
       Batched(block, OperatorClass::kAttention, batch, q, keys, d);     // gradient of scores
       Batched(block, OperatorClass::kAttention, batch, keys, d, q, 2);  // of values and keys
@@ -254,6 +255,20 @@ class Builder {
     stream(MemoryBoundKind::kSoftmax);  // scale, mask and softmax in one kernel
     if (HasDropout()) stream(MemoryBoundKind::kElementwise);
     Batched(block, OperatorClass::kAttention, batch, q, d, keys);
+  }
+
+  // Separate kernels of an inference engine want heads outermost: query, key and value with their
+  // biases, the copy into the cache, and the context back (FasterTransformer's
+  // addFusedQKVBiasTranspose, transpose4dBatchMajor, transposeQKV).
+  void TransposeHeads(Block& block) {
+    for (const int64_t heads : {heads_ + 2 * kv_heads_, 2 * kv_heads_, heads_}) {
+      Use(block,
+          Operator{MemoryBoundShape{.kind = MemoryBoundKind::kElementwise,
+                                    .rows = tokens_,
+                                    .columns = heads * model_.head_size},
+                   precisions_.vector},
+          OperatorClass::kAttention);
+    }
   }
 
   // Keys and values pass around the ring of context parallel ranks.
@@ -690,28 +705,50 @@ TrainingGraph BuildTrainingGraph(const Job& job, const GraphOptions& options) {
   return graph;
 }
 
+int64_t MicroBatchSequences(int64_t sequence_count, int64_t tokens, int64_t pipeline_parallel_size,
+                            int64_t pass_tokens) {
+  if (pipeline_parallel_size <= 1) return sequence_count;
+  int64_t local = sequence_count;
+  if (local % pipeline_parallel_size == 0) local /= pipeline_parallel_size;
+  while (local % 2 == 0 && local > pass_tokens / std::max<int64_t>(1, tokens)) local /= 2;
+  return local;
+}
+
 InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) {
   const auto& work = std::get<workload::InferenceWorkload>(job.workload);
   const ParallelPlan& plan = job.plan;
   InferenceGraph graph;
   Builder builder(job, options, graph);
+  const auto micro_batch = [&](int64_t tokens) {
+    return MicroBatchSequences(graph.sequence_count, tokens, plan.pipeline_parallel_size,
+                               options.pass_tokens);
+  };
   graph.sequence_count = CeilDivide(work.batch_size, plan.data_parallel_size);
+  graph.prefill_sequence_count = micro_batch(work.prompt_tokens);
+  graph.decode_sequence_count = micro_batch(1);
+  graph.prompt_tokens = work.prompt_tokens;
   graph.dense_layer_count =
       job.model.IsMixture() ? job.model.experts.dense_layer_count : job.model.layer_count;
   graph.mixture_layer_count = job.model.layer_count - graph.dense_layer_count;
+  int64_t longest = 0;
+  for (const StageClass& stage : StageClasses(job)) {
+    longest = std::max(longest, stage.LayerCount());
+  }
+  graph.slowest_stage_share =
+      static_cast<double>(longest) / static_cast<double>(job.model.layer_count);
   const double boundaries = static_cast<double>(plan.pipeline_parallel_size - 1);
 
-  builder.SetTokens(graph.sequence_count, work.prompt_tokens,
-                    graph.sequence_count * work.prompt_tokens);
+  builder.SetTokens(graph.prefill_sequence_count, work.prompt_tokens,
+                    graph.prefill_sequence_count * work.prompt_tokens);
   builder.EmbeddingForward(graph.prefill_embedding);
   if (graph.dense_layer_count > 0) builder.LayerForward(graph.prefill_dense, false);
   if (graph.mixture_layer_count > 0) builder.LayerForward(graph.prefill_mixture, true);
   builder.Send(graph.prefill_send, boundaries);
-  builder.HeadInference(graph.head, graph.sequence_count);
+  builder.HeadInference(graph.prefill_head, graph.prefill_sequence_count);
 
   graph.decode_step_count = std::max<int64_t>(0, work.output_tokens - 1);
   if (graph.decode_step_count == 0) return graph;
-  builder.SetTokens(graph.sequence_count, 1, graph.sequence_count);
+  builder.SetTokens(graph.decode_sequence_count, 1, graph.decode_sequence_count);
   builder.SetAbsorbed(true);
   builder.EmbeddingForward(graph.decode_embedding);
   const auto decode = [&](Block& block, bool mixture) {
@@ -722,6 +759,7 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
   if (graph.dense_layer_count > 0) decode(graph.decode_dense, false);
   if (graph.mixture_layer_count > 0) decode(graph.decode_mixture, true);
   builder.Send(graph.decode_send, boundaries);
+  builder.HeadInference(graph.decode_head, graph.decode_sequence_count);
 
   // Kernels are close to linear in the context; a few points follow their steps.
   constexpr int64_t kSegments = 4;

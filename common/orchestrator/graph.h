@@ -52,6 +52,7 @@ struct Graph {
 struct GraphOptions {
   bool fused_attention = true;  // one FlashAttention kernel; false: scores, softmax, context
   double gradient_bytes = 4;    // per parameter on the wire between data parallel ranks
+  int64_t pass_tokens = 2048;   // prompt tokens of a micro-batch of a pipelined engine
 };
 
 // Once per optimizer step on one rank of a stage class.
@@ -87,15 +88,26 @@ struct InferenceGraph : Graph {
   Block decode_embedding;
   Block decode_dense;  // without the attention core
   Block decode_mixture;
-  Block head;                               // for the last token of each sequence, with sampling
-  std::vector<DecodePoint> decode_points;   // increasing; empty when nothing is decoded
-  int64_t decode_step_count = 0;            // output tokens after the first
-  int64_t sequence_count = 1;               // of one replica
+  Block prefill_head;  // for the last token of each sequence, with sampling
+  Block decode_head;
+  std::vector<DecodePoint> decode_points;  // increasing; empty when nothing is decoded
+  int64_t decode_step_count = 0;           // output tokens after the first
+  int64_t sequence_count = 1;              // of one replica
+  int64_t prefill_sequence_count = 1;      // of one micro-batch of it
+  int64_t decode_sequence_count = 1;
+  int64_t prompt_tokens = 0;
   std::vector<CollectiveUse> prefill_send;  // all stage boundaries of one pass
   std::vector<CollectiveUse> decode_send;
   int64_t dense_layer_count = 0;  // over all stages
   int64_t mixture_layer_count = 0;
+  double slowest_stage_share = 1;  // layers of the longest pipeline stage over all layers
 };
+
+// Sequences of a micro-batch into which a pipelined engine splits `sequence_count` sequences of
+// `tokens` new tokens each: an even share per stage where there is one, halved while a micro-batch
+// has more than `pass_tokens` tokens (FasterTransformer's getLocalBatchSize).
+int64_t MicroBatchSequences(int64_t sequence_count, int64_t tokens, int64_t pipeline_parallel_size,
+                            int64_t pass_tokens);
 
 // The graph of a valid training or inference job. Deterministic. O(operators of one layer of each
 // kind + pipeline ranks): independent of layers, micro-batches and GPU count.

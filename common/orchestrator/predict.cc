@@ -240,7 +240,8 @@ void PredictInference(const Job& job, const InferenceGraph& graph, const PortAns
   shares.AddBlock(graph.prefill_mixture, answers, mixture);
   shares.AddBlock(graph.decode_dense, answers, dense * steps);
   shares.AddBlock(graph.decode_mixture, answers, mixture * steps);
-  shares.AddBlock(graph.head, answers, 1 + steps);
+  shares.AddBlock(graph.prefill_head, answers, 1);
+  shares.AddBlock(graph.decode_head, answers, steps);
   for (const DecodePoint& point : graph.decode_points) {
     const auto& estimate = answers.operators[static_cast<size_t>(point.index)];
     shares.Add(operator_cost::BindingName(estimate.binding),
@@ -288,7 +289,8 @@ GraphOptions OptionsFor(const Job& job, const FrameworkParameters<double>& param
   const double fused =
       job.IsTraining() ? parameters.training.fused_attention : parameters.inference.fused_attention;
   return {.fused_attention = fused >= 0.5,
-          .gradient_bytes = std::clamp(parameters.memory.gradient_bytes, 2.0, 4.0)};
+          .gradient_bytes = std::clamp(parameters.memory.gradient_bytes, 2.0, 4.0),
+          .pass_tokens = std::llround(parameters.inference.pass_tokens)};
 }
 
 absl::StatusOr<PortAnswers> AskPorts(const Graph& graph, const Job& job,
@@ -344,20 +346,23 @@ PricedTraining PriceTraining(const TrainingGraph& graph, const PortAnswers& answ
 PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& answers) {
   const double dense = static_cast<double>(graph.dense_layer_count);
   const double mixture = static_cast<double>(graph.mixture_layer_count);
-  const PricedBlock head = PriceBlock(graph.head, answers);
   PricedInference priced;
   priced.prefill = PriceBlock(graph.prefill_embedding, answers);
   priced.prefill.AddScaled(PriceBlock(graph.prefill_dense, answers), dense);
   priced.prefill.AddScaled(PriceBlock(graph.prefill_mixture, answers), mixture);
-  priced.prefill.AddScaled(head, 1);
+  priced.prefill.AddScaled(PriceBlock(graph.prefill_head, answers), 1);
   priced.prefill_send_seconds = PriceCollectives(graph.prefill_send, answers);
   priced.decode_step_count = graph.decode_step_count;
   priced.sequence_count = graph.sequence_count;
+  priced.prefill_micro_batch_count = graph.sequence_count / graph.prefill_sequence_count;
+  priced.decode_micro_batch_count = graph.sequence_count / graph.decode_sequence_count;
+  priced.prefill_tokens = static_cast<double>(graph.prefill_sequence_count * graph.prompt_tokens);
+  priced.slowest_stage_share = graph.slowest_stage_share;
   if (graph.decode_step_count == 0) return priced;
   priced.decode = PriceBlock(graph.decode_embedding, answers);
   priced.decode.AddScaled(PriceBlock(graph.decode_dense, answers), dense);
   priced.decode.AddScaled(PriceBlock(graph.decode_mixture, answers), mixture);
-  priced.decode.AddScaled(head, 1);
+  priced.decode.AddScaled(PriceBlock(graph.decode_head, answers), 1);
   priced.decode.kernel_count += dense + mixture;  // the attention cores
   priced.decode_send_seconds = PriceCollectives(graph.decode_send, answers);
   for (const DecodePoint& point : graph.decode_points) {

@@ -4,6 +4,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/orchestrator/graph.h"
+#include "common/orchestrator/inference_formula.h"
 #include "common/orchestrator/ports.h"
 #include "common/orchestrator/prediction.h"
 #include "common/orchestrator/timeline_formula.h"
