@@ -203,6 +203,8 @@ TEST(Models, HaveTheirPublishedParameterCounts) {
       {"kimi-k2", 1026408232448},
       {"gpt-oss-120b", 116829156672},
       {"gpt-oss-20b", 20914757184},
+      {"gemma-3-27b", 27009002240},
+      {"qwen3-next-80b-a3b", 79674391296},
       {"mpt-7b", 6649286656},
       {"mpt-30b", 29958537216},
       {"nemotron-4-340b", 340000000000},

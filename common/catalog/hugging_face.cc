@@ -48,6 +48,7 @@ constexpr auto kFamilies = std::to_array<Family>({
     {.model_type = "qwen2_moe", .qkv_bias = true},
     {.model_type = "qwen3"},
     {.model_type = "qwen3_moe"},
+    {.model_type = "qwen3_next"},
     {.model_type = "deepseek_v2"},
     {.model_type = "deepseek_v3"},
     {.model_type = "kimi_k2"},
@@ -140,6 +141,7 @@ class ConfigReader {
     ReadFeedForward(family);
     ReadPositions(family);
     ReadWindow();
+    ReadLinearAttention();
     RefuseWhatHasNoPlace();
     if (violations_.empty()) violations_.AddStatus("", workload::ValidateModelArchitecture(m));
     if (!violations_.empty()) return violations_.ToStatus();
@@ -336,6 +338,7 @@ class ConfigReader {
       }
     }
     for (const std::string& kind : kinds) {
+      if (kind == "linear_attention" && family_ == "qwen3_next") continue;
       if (kind != "full_attention" && kind != "sliding_attention" && kind != "chunked_attention") {
         Refuse("layer_types", absl::StrCat("holds \"", kind.substr(0, 64),
                                            "\" layers, which cannot be represented"));
@@ -344,23 +347,52 @@ class ConfigReader {
     if (Has("attention_chunk_size")) Note("chunked attention is taken as full attention");
     const int64_t window = Whole({"sliding_window"}).value_or(0);
     if (window == 0 || !Flag("use_sliding_window").value_or(true)) return;
-    if (kinds.count("full_attention") > 0) {
-      if (kinds.size() > 1) {
-        Note("layers alternate between sliding and full attention; all are taken as full");
-      }
-      return;
-    }
-    if (Has("sliding_window_pattern") || family_ == "gemma2" || family_ == "gemma3_text") {
-      Note("layers alternate between sliding and full attention; all are taken as full");
-      return;
-    }
+    if (kinds.size() == 1 && kinds.count("full_attention") > 0) return;
     m.sliding_window = window;
+    m.full_attention_interval = Interval(kinds.count("full_attention") > 0);
+  }
+
+  // Layers from one that sees all keys to the next: as listed, as named, or as the family's code
+  // has it (Gemma 2 alternates, Gemma 3 has five sliding layers to one full).
+  int64_t Interval(bool listed) {
+    if (listed) {
+      const YAML::Node types = config_["layer_types"];
+      int64_t first = 1;
+      while (types[static_cast<size_t>(first - 1)].Scalar() != "full_attention") ++first;
+      for (size_t i = 0; i < types.size(); ++i) {
+        const bool full = (static_cast<int64_t>(i) + 1) % first == 0;
+        if (full != (types[i].Scalar() == "full_attention")) {
+          Note("layers that see all keys are taken at equal distances");
+          break;
+        }
+      }
+      if (first > 1) return first;
+      int64_t count = 0;
+      for (const auto& type : types) count += type.Scalar() == "full_attention" ? 1 : 0;
+      return std::max<int64_t>(2, static_cast<int64_t>(types.size()) / count);
+    }
+    if (Has("sliding_window_pattern")) return Whole({"sliding_window_pattern"}).value_or(1);
+    if (family_ == "gemma2") return 2;
+    if (family_ == "gemma3_text") return 6;
+    return 1;
+  }
+
+  void ReadLinearAttention() {
+    if (family_ != "qwen3_next") return;
+    workload::ModelArchitecture& m = result_.model;
+    m.gated_attention = true;
+    m.full_attention_interval = Whole({"full_attention_interval"}).value_or(4);
+    m.linear_attention = {.key_head_count = Required({"linear_num_key_heads"}),
+                          .value_head_count = Required({"linear_num_value_heads"}),
+                          .key_head_size = Required({"linear_key_head_dim"}),
+                          .value_head_size = Required({"linear_value_head_dim"}),
+                          .convolution_size = Whole({"linear_conv_kernel_dim"}).value_or(0)};
   }
 
   void RefuseWhatHasNoPlace() {
     for (const char* name : {"hybrid_override_pattern", "attn_layer_period",
                              "full_attention_interval", "mamba_d_state", "ssm_state_size"}) {
-      if (Has(name)) {
+      if (Has(name) && family_ != "qwen3_next") {
         Refuse(name, "describes layers without attention, which cannot be represented");
       }
     }

@@ -80,6 +80,24 @@ TEST(HuggingFace, UnusedWindowIsFullAttention) {
             4096);
 }
 
+// Gemma 3's code has five sliding layers to one that sees all keys; others list their layers.
+TEST(HuggingFace, LayersThatSeeAllKeysKeepTheirDistance) {
+  const std::string rest = R"("hidden_size": 512, "num_hidden_layers": 4,
+      "num_attention_heads": 8, "intermediate_size": 2048, "vocab_size": 1000,
+      "sliding_window": 128)";
+  const auto listed = ModelOf(absl::StrCat(R"({"model_type": "exaone4", "layer_types":
+      ["sliding_attention", "full_attention", "sliding_attention", "full_attention"], )",
+                                           rest, "}"));
+  EXPECT_EQ(listed.full_attention_interval, 2);
+  EXPECT_EQ(listed.FullAttentionLayerCount(), 2);
+  EXPECT_EQ(listed.WindowedLayerCount(), 2);
+  EXPECT_EQ(
+      ModelOf(absl::StrCat(R"({"model_type": "gemma3_text", )", rest, "}")).full_attention_interval,
+      6);
+  EXPECT_EQ(
+      ModelOf(absl::StrCat(R"({"model_type": "gemma2", )", rest, "}")).full_attention_interval, 2);
+}
+
 TEST(HuggingFace, WhatCannotBeRepresentedIsRefusedByName) {
   EXPECT_THAT(MessageOf(R"({"model_type": "nemotron_h"})"), HasSubstr("nemotron_h"));
   EXPECT_THAT(MessageOf(R"({"model_type": "clip_text_model"})"), HasSubstr("clip_text_model"));
@@ -140,7 +158,7 @@ TEST(HuggingFaceReference, RealFilesHaveTheirParameterCountsOrAreRefused) {
       {"nemotron-h-56b", 0},
       {"jamba-4layer", 0},
       {"lfm2.5-vl-1.6b", 0},
-      {"qwen3-next-80b-a3b", 0},
+      {"qwen3-next-80b-a3b", 79.7e9},
       {"gemma-4-26b-a4b", 0},
       {"glm-5.2-fp8", 0},
   };

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "common/orchestrator/kv_cache.h"
+
 namespace sextant::orchestrator {
 namespace {
 
@@ -113,6 +115,7 @@ class Builder {
 
   void Use(Block& block, const Operator& op, OperatorClass category, double count = 1) {
     const int index = Add(op);
+    count *= layer_share_;
     for (OperatorUse& use : block.operators) {
       if (use.index == index && use.category == category) {
         use.count += count;
@@ -133,6 +136,7 @@ class Builder {
   void Use(Block& block, CollectiveKind kind, double bytes, const Placement& placement,
            CommunicationClass category, double count = 1) {
     if (placement.group_size <= 1) return;
+    count *= layer_share_;
     const CollectiveUse use = Communicate(kind, bytes, placement, category, count);
     for (CollectiveUse& other : block.collectives) {
       if (other.index == use.index && other.category == use.category) {
@@ -208,8 +212,8 @@ class Builder {
                          .head_size = model_.head_size,
                          .causal = model_.causal,
                          .kv_precision = precisions_.vector};
-    if (model_.sliding_window > 0 && model_.sliding_window < keys) {
-      const double w = static_cast<double>(model_.sliding_window);
+    if (window_ > 0 && window_ < keys) {
+      const double w = static_cast<double>(window_);
       shape.causal = false;
       shape.key_tokens = std::max<int64_t>(
           1, std::llround(w - (model_.causal ? w * w / (2 * static_cast<double>(keys)) : 0)));
@@ -287,6 +291,60 @@ class Builder {
         passes * static_cast<double>(cp - 1));
   }
 
+  // Calls `layer` once for each kind of attention that layers of the model have; what it adds
+  // counts by the share of such layers.
+  template <typename Layer>
+  void ForEachAttention(const Layer& layer) {
+    const double all = static_cast<double>(model_.layer_count);
+    const auto add = [&](int64_t layers, int64_t window, bool linear) {
+      if (layers == 0) return;
+      layer_share_ = static_cast<double>(layers) / all;
+      window_ = window;
+      layer(linear);
+    };
+    add(model_.FullAttentionLayerCount(), 0, false);
+    add(model_.WindowedLayerCount(), model_.sliding_window, false);
+    add(model_.LinearLayerCount(), 0, true);
+    layer_share_ = 1;
+    window_ = 0;
+  }
+
+  // A layer of gated linear attention (Yang et al. 2024, Gated DeltaNet): projections, convolution,
+  // and the recurrence, chunk by chunk over a prompt (four products of a chunk's keys or queries
+  // with the state or with one another) or as one read and write of the state in a decode step.
+  void LinearAttentionLayer(Block& block, bool decode, bool backward) {
+    const workload::LinearAttention& l = model_.linear_attention;
+    const int64_t h = model_.hidden_size;
+    const int64_t keys = CeilDivide(l.KeySize(), tp_);
+    const int64_t values = CeilDivide(l.ValueSize(), tp_);
+    const int64_t heads = CeilDivide(l.value_head_count, tp_);
+    const auto project = [&](int64_t n, int64_t k) {
+      if (backward) {
+        ProjectBackward(block, tokens_, n, k);
+      } else {
+        Project(block, tokens_, n, k);
+      }
+    };
+    Memory(block, MemoryBoundKind::kNorm, split_tokens_, h);
+    project(2 * keys + 2 * values + 2 * heads, h);
+    Memory(block, MemoryBoundKind::kElementwise, tokens_, 2 * keys + values, backward ? 2 : 1);
+    if (decode) {
+      Use(block,
+          Operator{MemoryBoundShape{.kind = MemoryBoundKind::kElementwise,
+                                    .rows = sequences_ * heads,
+                                    .columns = l.key_head_size * l.value_head_size},
+                   precisions_.vector},
+          OperatorClass::kAttention);
+    } else {
+      Batched(block, OperatorClass::kAttention, sequences_ * heads, query_tokens_,
+              l.value_head_size, l.key_head_size, backward ? 8 : 4);
+    }
+    Memory(block, MemoryBoundKind::kGatedActivation, tokens_, values, backward ? 2 : 1);
+    project(h, values);
+    Memory(block, MemoryBoundKind::kAdd, split_tokens_, h);
+    TensorReduce(block, 1);
+  }
+
   // Query, key and value projections; weight gradients as well when `backward`.
   void AttentionInput(Block& block, bool backward) {
     const auto project = [&](int64_t n, int64_t k) {
@@ -298,7 +356,8 @@ class Builder {
     };
     const int64_t h = model_.hidden_size;
     if (!model_.IsLatent()) {
-      project((heads_ + 2 * kv_heads_) * model_.head_size, h);
+      const int64_t queries = (model_.gated_attention ? 2 : 1) * heads_;
+      project((queries + 2 * kv_heads_) * model_.head_size, h);
       return;
     }
     const workload::LatentAttention& l = model_.latent_attention;
@@ -388,16 +447,22 @@ class Builder {
   }
 
   void LayerForward(Block& block, bool mixture) {
-    AttentionAround(block);
-    AttentionCore(block, AttentionPhase::kPrefill);
-    ContextExchange(block, 1);
+    ForEachAttention([&](bool linear) {
+      if (linear) return LinearAttentionLayer(block, /*decode=*/false, /*backward=*/false);
+      AttentionAround(block);
+      AttentionCore(block, AttentionPhase::kPrefill);
+      ContextExchange(block, 1);
+    });
     FfnForward(block, mixture);
   }
   void LayerBackward(Block& block, bool mixture) {
     FfnBackward(block, mixture);
-    AttentionCore(block, AttentionPhase::kBackward);
-    ContextExchange(block, 2);  // keys and values again, and their gradients
-    AttentionAroundBackward(block);
+    ForEachAttention([&](bool linear) {
+      if (linear) return LinearAttentionLayer(block, /*decode=*/false, /*backward=*/true);
+      AttentionCore(block, AttentionPhase::kBackward);
+      ContextExchange(block, 2);  // keys and values again, and their gradients
+      AttentionAroundBackward(block);
+    });
   }
 
   void EmbeddingForward(Block& block) {
@@ -530,13 +595,11 @@ class Builder {
   }
 
   // One layer's attention when one new token of each sequence attends to `context` tokens.
-  int DecodeAttention(int64_t context, Precision kv_precision) {
+  int DecodeAttention(int64_t context, int64_t window, Precision kv_precision) {
     AttentionShape shape{.phase = AttentionPhase::kDecode,
                          .batch_size = sequences_,
                          .query_tokens = 1,
-                         .key_tokens = model_.sliding_window > 0
-                                           ? std::min(context, model_.sliding_window)
-                                           : context,
+                         .key_tokens = window > 0 ? std::min(context, window) : context,
                          .head_count = heads_,
                          .kv_head_count = kv_heads_,
                          .head_size = model_.head_size,
@@ -639,6 +702,8 @@ class Builder {
   int64_t query_tokens_ = 1;
   int64_t tokens_ = 1;
   int64_t split_tokens_ = 1;
+  double layer_share_ = 1;  // of the layers whose attention is being added
+  int64_t window_ = 0;      // of theirs; 0: all keys
   bool absorbed_ = false;
 };
 
@@ -730,6 +795,8 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
   graph.dense_layer_count =
       job.model.IsMixture() ? job.model.experts.dense_layer_count : job.model.layer_count;
   graph.mixture_layer_count = job.model.layer_count - graph.dense_layer_count;
+  graph.full_attention_layer_count = job.model.FullAttentionLayerCount();
+  graph.windowed_layer_count = job.model.WindowedLayerCount();
   int64_t longest = 0;
   for (const StageClass& stage : StageClasses(job)) {
     longest = std::max(longest, stage.LayerCount());
@@ -752,8 +819,11 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
   builder.SetAbsorbed(true);
   builder.EmbeddingForward(graph.decode_embedding);
   const auto decode = [&](Block& block, bool mixture) {
-    builder.AttentionAround(block);
-    builder.AbsorbedProjections(block);
+    builder.ForEachAttention([&](bool linear) {
+      if (linear) return builder.LinearAttentionLayer(block, /*decode=*/true, /*backward=*/false);
+      builder.AttentionAround(block);
+      builder.AbsorbedProjections(block);
+    });
     builder.FfnForward(block, mixture);
   };
   if (graph.dense_layer_count > 0) decode(graph.decode_dense, false);
@@ -770,8 +840,15 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
     if (!graph.decode_points.empty() && graph.decode_points.back().context_tokens == context) {
       continue;
     }
-    graph.decode_points.push_back(
-        {context, builder.DecodeAttention(context, work.kv_cache_precision)});
+    DecodePoint point{.context_tokens = context};
+    if (graph.full_attention_layer_count > 0) {
+      point.full_index = builder.DecodeAttention(context, 0, work.kv_cache_precision);
+    }
+    if (graph.windowed_layer_count > 0) {
+      point.windowed_index =
+          builder.DecodeAttention(context, job.model.sliding_window, work.kv_cache_precision);
+    }
+    graph.decode_points.push_back(point);
   }
   return graph;
 }
@@ -779,8 +856,7 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
 double ModelFlopCount(const Job& job) {
   const ModelArchitecture& m = job.model;
   const workload::ParameterCounts counts = workload::CountParameters(m);
-  const double layers = static_cast<double>(m.layer_count);
-  double per_layer_sum = layers * static_cast<double>(counts.attention_per_layer) +
+  double per_layer_sum = static_cast<double>(counts.AttentionTotal()) +
                          static_cast<double>(counts.dense_layer_count) *
                              static_cast<double>(counts.dense_ffn_per_layer);
   if (m.IsMixture()) {
@@ -799,13 +875,17 @@ double ModelFlopCount(const Job& job) {
                                                            m.latent_attention.value_head_size) /
                                            2
                                      : static_cast<double>(m.head_size));
-  const double per_pair = 4 * layers * width;
+  const double per_pair = 4 * width;
+  const double full = static_cast<double>(m.FullAttentionLayerCount());
+  const double windowed = static_cast<double>(m.WindowedLayerCount());
+  // Keys seen, and pairs of a prompt, summed over layers.
   const auto seen = [&](double keys) {
-    return m.sliding_window > 0 ? std::min(keys, static_cast<double>(m.sliding_window)) : keys;
+    return full * keys + windowed * std::min(keys, static_cast<double>(m.sliding_window));
   };
   const auto prompt_pairs = [&](double tokens) {
-    const double w = seen(tokens);
-    return m.causal ? tokens * w - w * w / 2 : tokens * w;
+    const auto pairs = [&](double w) { return m.causal ? tokens * w - w * w / 2 : tokens * w; };
+    return full * pairs(tokens) +
+           windowed * pairs(std::min(tokens, static_cast<double>(m.sliding_window)));
   };
   if (const auto* work = std::get_if<workload::TrainingWorkload>(&job.workload)) {
     const double sequence = static_cast<double>(work->sequence_length);

@@ -79,7 +79,8 @@ struct TrainingGraph : Graph {
 // is linear.
 struct DecodePoint {
   int64_t context_tokens = 0;
-  int index = 0;  // of the attention operator of one layer
+  int full_index = -1;      // of the attention operator of a layer that sees all keys
+  int windowed_index = -1;  // of one that sees a window; -1: the model has no such layers
 };
 struct InferenceGraph : Graph {
   Block prefill_embedding;
@@ -100,6 +101,8 @@ struct InferenceGraph : Graph {
   std::vector<CollectiveUse> decode_send;
   int64_t dense_layer_count = 0;  // over all stages
   int64_t mixture_layer_count = 0;
+  int64_t full_attention_layer_count = 0;  // of both together
+  int64_t windowed_layer_count = 0;
   double slowest_stage_share = 1;  // layers of the longest pipeline stage over all layers
 };
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 
+#include "common/orchestrator/kv_cache.h"
 #include "common/orchestrator/stage_layout.h"
 
 namespace sextant::orchestrator {
@@ -130,12 +131,15 @@ double InferenceWeightBytes(const Job& job, const StageClass& stage) {
          WeightBytes(job.precision) * (rank.matrix + rank.expert);
 }
 
-// Buffers of a prefill: residual stream, the widest pair of tensors inside a layer, last logits.
+// Buffers of the largest pass, of the longest prompt or the engine's budget of tokens: residual
+// stream, the widest pair of tensors inside a layer, last logits.
 double InferenceActivationBytes(const Job& job, const workload::InferenceWorkload& work) {
+  constexpr double kPassTokens = 8192;  // the largest default of max_num_batched_tokens in vLLM
   const double element = ActivationBytes(job.precision);
   const double sequences = std::ceil(static_cast<double>(work.batch_size) /
                                      static_cast<double>(job.plan.data_parallel_size));
-  const double tokens = sequences * static_cast<double>(work.prompt_tokens);
+  const double tokens = std::min(sequences * static_cast<double>(work.prompt_tokens),
+                                 std::max(kPassTokens, static_cast<double>(work.prompt_tokens)));
   const double tp = static_cast<double>(job.plan.tensor_parallel_size);
   const double ffn = static_cast<double>(std::max(
       job.model.ffn_size, job.model.experts.expert_ffn_size * job.model.experts.experts_per_token));
@@ -145,19 +149,26 @@ double InferenceActivationBytes(const Job& job, const workload::InferenceWorkloa
          sequences * 4 * static_cast<double>(job.model.vocabulary_size);
 }
 
+// Cache of one sequence of `tokens` tokens on a rank of the stage, in whole pages. Layers of a
+// hybrid model are taken as evenly spread over stages.
+double StageKvBytes(const Job& job, const StageClass& stage,
+                    const workload::InferenceWorkload& work, double tokens) {
+  const double page = static_cast<double>(work.kv_cache_page_tokens);
+  const double share =
+      static_cast<double>(stage.LayerCount()) / static_cast<double>(job.model.layer_count);
+  return share * KvCacheBytes(job.model, job.plan.tensor_parallel_size, work.kv_cache_precision,
+                              std::ceil(tokens / page) * page);
+}
+
 Parts InferenceParts(const Job& job, const StageClass& stage, const MemoryParameters<double>& p) {
   const auto& work = std::get<workload::InferenceWorkload>(job.workload);
   Parts parts;
   parts.weights = InferenceWeightBytes(job, stage);
   const double sequences = std::ceil(static_cast<double>(work.batch_size) /
                                      static_cast<double>(job.plan.data_parallel_size));
-  double tokens = static_cast<double>(work.prompt_tokens) + static_cast<double>(work.output_tokens);
-  if (job.model.sliding_window > 0) {
-    tokens = std::min(tokens, static_cast<double>(job.model.sliding_window));
-  }
-  parts.kv_cache =
-      sequences * tokens * static_cast<double>(stage.LayerCount()) *
-      KvBytesPerTokenPerLayer(job.model, job.plan.tensor_parallel_size, work.kv_cache_precision);
+  parts.kv_cache = sequences * StageKvBytes(job, stage, work,
+                                            static_cast<double>(work.prompt_tokens) +
+                                                static_cast<double>(work.output_tokens));
   parts.activations = InferenceActivationBytes(job, work);
   parts.workspace = p.workspace_bytes;
   return parts;
@@ -220,17 +231,21 @@ double MicroBatchesInFlight(const ParallelPlan& plan, int64_t micro_batch_count,
 
 int64_t KvCacheCapacityTokens(const Job& job, const MemoryParameters<double>& p) {
   const auto& work = std::get<workload::InferenceWorkload>(job.workload);
-  double tokens = std::numeric_limits<double>::infinity();
+  if (work.kv_cache_capacity_tokens > 0) return work.kv_cache_capacity_tokens;
+  const double fraction =
+      work.memory_fraction > 0 ? work.memory_fraction : p.inference_memory_fraction;
+  const double page = static_cast<double>(work.kv_cache_page_tokens);
+  const double sequence = std::max(
+      page, std::ceil(static_cast<double>(work.prompt_tokens + work.output_tokens) / page) * page);
+  double pages = std::numeric_limits<double>::infinity();
   for (const StageClass& stage : StageClasses(job)) {
-    const double budget =
-        static_cast<double>(job.cluster.accelerator.hbm_bytes) * p.inference_memory_fraction -
-        InferenceWeightBytes(job, stage) - InferenceActivationBytes(job, work) - p.workspace_bytes;
-    const double per_token =
-        static_cast<double>(stage.LayerCount()) *
-        KvBytesPerTokenPerLayer(job.model, job.plan.tensor_parallel_size, work.kv_cache_precision);
-    tokens = std::min(tokens, std::max(0.0, budget) / per_token);
+    const double budget = static_cast<double>(job.cluster.accelerator.hbm_bytes) * fraction -
+                          InferenceWeightBytes(job, stage) - InferenceActivationBytes(job, work) -
+                          p.workspace_bytes;
+    const double per_page = StageKvBytes(job, stage, work, sequence) * page / sequence;
+    pages = std::min(pages, std::floor(std::max(0.0, budget) / per_page));
   }
-  return static_cast<int64_t>(std::floor(tokens)) * job.plan.data_parallel_size;
+  return static_cast<int64_t>(pages * page) * job.plan.data_parallel_size;
 }
 
 MemoryPrediction PredictMemory(const Job& job, const MemoryParameters<double>& p,

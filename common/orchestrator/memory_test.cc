@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "common/orchestrator/kv_cache.h"
 #include "common/orchestrator/stage_layout.h"
 #include "common/orchestrator/test_jobs.h"
 #include "gmock/gmock.h"

@@ -242,11 +242,16 @@ void PredictInference(const Job& job, const InferenceGraph& graph, const PortAns
   shares.AddBlock(graph.decode_mixture, answers, mixture * steps);
   shares.AddBlock(graph.prefill_head, answers, 1);
   shares.AddBlock(graph.decode_head, answers, steps);
+  const double points = static_cast<double>(graph.decode_points.size());
   for (const DecodePoint& point : graph.decode_points) {
-    const auto& estimate = answers.operators[static_cast<size_t>(point.index)];
-    shares.Add(operator_cost::BindingName(estimate.binding),
-               estimate.seconds * (dense + mixture) * steps /
-                   static_cast<double>(graph.decode_points.size()));
+    const auto add = [&](int index, int64_t layers) {
+      if (layers == 0) return;
+      const auto& estimate = answers.operators[static_cast<size_t>(index)];
+      shares.Add(operator_cost::BindingName(estimate.binding),
+                 estimate.seconds * static_cast<double>(layers) * steps / points);
+    };
+    add(point.full_index, graph.full_attention_layer_count);
+    add(point.windowed_index, graph.windowed_layer_count);
   }
   shares.AddCollectives(graph.prefill_send, answers, 1);
   shares.AddCollectives(graph.decode_send, answers, steps);
@@ -363,12 +368,16 @@ PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& a
   priced.decode.AddScaled(PriceBlock(graph.decode_dense, answers), dense);
   priced.decode.AddScaled(PriceBlock(graph.decode_mixture, answers), mixture);
   priced.decode.AddScaled(PriceBlock(graph.decode_head, answers), 1);
-  priced.decode.kernel_count += dense + mixture;  // the attention cores
+  const double full = static_cast<double>(graph.full_attention_layer_count);
+  const double windowed = static_cast<double>(graph.windowed_layer_count);
+  priced.decode.kernel_count += full + windowed;  // the attention cores
   priced.decode_send_seconds = PriceCollectives(graph.decode_send, answers);
   for (const DecodePoint& point : graph.decode_points) {
-    priced.contexts.push_back(
-        {point.context_tokens,
-         (dense + mixture) * answers.operators[static_cast<size_t>(point.index)].seconds});
+    const auto seconds = [&](int index) {
+      return index < 0 ? 0.0 : answers.operators[static_cast<size_t>(index)].seconds;
+    };
+    priced.contexts.push_back({point.context_tokens, full * seconds(point.full_index) +
+                                                         windowed * seconds(point.windowed_index)});
   }
   return priced;
 }

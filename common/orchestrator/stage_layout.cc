@@ -86,17 +86,21 @@ RankParameters CountRankParameters(const workload::Job& job, const StageClass& s
               mixture_layers * static_cast<double>(counts.router_per_layer) +
               (stage.has_head ? static_cast<double>(counts.final_norm) : 0.0);
 
-  double attention = static_cast<double>(counts.attention_per_layer) / tp;
+  // Layers of a hybrid model are taken as evenly spread over stages.
+  double attention =
+      static_cast<double>(counts.AttentionTotal()) / static_cast<double>(m.layer_count) / tp;
   if (m.IsLatent()) {
     const workload::LatentAttention& l = m.latent_attention;
     const double down =
         hidden * static_cast<double>(l.kv_lora_rank + l.rope_head_size + l.query_lora_rank);
-    attention = down + (static_cast<double>(counts.attention_per_layer) - down) / tp;
+    attention = down + (attention * tp - down) / tp;
   } else if (plan.tensor_parallel_size > m.kv_head_count) {
     // KV projections are held whole heads at a time, not divided below one head.
-    const double kv = 2 * hidden * static_cast<double>(m.head_size);
+    const double cached =
+        1 - static_cast<double>(m.LinearLayerCount()) / static_cast<double>(m.layer_count);
+    const double kv = 2 * hidden * static_cast<double>(m.head_size) * cached;
     const double kv_all = kv * static_cast<double>(m.kv_head_count);
-    attention = (static_cast<double>(counts.attention_per_layer) - kv_all) / tp + kv;
+    attention = (attention * tp - kv_all) / tp + kv;
   }
   rank.matrix = layers * attention +
                 dense_layers * static_cast<double>(counts.dense_ffn_per_layer) / tp +
@@ -104,17 +108,6 @@ RankParameters CountRankParameters(const workload::Job& job, const StageClass& s
   rank.expert = mixture_layers * static_cast<double>(counts.routed_experts_per_layer) /
                 static_cast<double>(plan.expert_parallel_size * ExpertTensorParallelSize(plan));
   return rank;
-}
-
-double KvBytesPerTokenPerLayer(const ModelArchitecture& model, int64_t tensor_parallel_size,
-                               hardware::Precision precision) {
-  const double element = hardware::BytesPerElement(precision);
-  if (model.IsLatent()) {
-    return element * static_cast<double>(model.latent_attention.kv_lora_rank +
-                                         model.latent_attention.rope_head_size);
-  }
-  const int64_t heads = std::max<int64_t>(1, model.kv_head_count / tensor_parallel_size);
-  return element * 2 * static_cast<double>(heads * model.head_size);
 }
 
 }  // namespace sextant::orchestrator

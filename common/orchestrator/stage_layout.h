@@ -48,11 +48,6 @@ struct RankParameters {
 };
 RankParameters CountRankParameters(const workload::Job& job, const StageClass& stage);
 
-// KV cache bytes of one token in one layer on one tensor parallel rank. KV heads that tensor
-// parallelism cannot split are replicated; a latent is always whole.
-double KvBytesPerTokenPerLayer(const workload::ModelArchitecture& model,
-                               int64_t tensor_parallel_size, hardware::Precision precision);
-
 }  // namespace sextant::orchestrator
 
 #endif  // SEXTANT_COMMON_ORCHESTRATOR_STAGE_LAYOUT_H_

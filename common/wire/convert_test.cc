@@ -87,6 +87,9 @@ class Values {
     m.layer_norm = Flip();
     m.causal = Flip();
     m.sliding_window = Count();
+    m.full_attention_interval = Count();
+    m.gated_attention = Flip();
+    if (Flip()) m.linear_attention = {Count(), Count(), Count(), Count(), Count()};
     if (Flip()) m.latent_attention = {Count(), Count(), Count(), Count(), Count()};
     if (Flip()) m.experts = {Count(), Count(), Count(), Count(), Count()};
     return m;
@@ -101,7 +104,8 @@ class Values {
     if (Flip()) {
       job.workload = workload::TrainingWorkload{Count(), Count(), Choice<workload::Optimizer>(2)};
     } else {
-      job.workload = workload::InferenceWorkload{Count(), Count(), Count(), Precision()};
+      job.workload = workload::InferenceWorkload{Count(), Count(), Count(), Precision(),
+                                                 Count(), Count(), Number()};
     }
     job.plan = {.tensor_parallel_size = Count(),
                 .sequence_parallel = Flip(),

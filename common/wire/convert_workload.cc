@@ -37,7 +37,10 @@ workload::InferenceWorkload ReadInference(Reader& reader,
       .output_tokens = proto.output_tokens(),
       .batch_size = proto.has_batch_size() ? proto.batch_size() : 1,
       .kv_cache_precision = reader.Word("inference.kv_cache_precision", proto.kv_cache_precision(),
-                                        hardware::ParsePrecision, hardware::Precision::kBf16)};
+                                        hardware::ParsePrecision, hardware::Precision::kBf16),
+      .kv_cache_page_tokens = proto.has_kv_cache_page_tokens() ? proto.kv_cache_page_tokens() : 16,
+      .kv_cache_capacity_tokens = proto.kv_cache_capacity_tokens(),
+      .memory_fraction = proto.memory_fraction()};
 }
 
 }  // namespace
@@ -60,6 +63,17 @@ types::v1::ModelArchitecture ToProto(const workload::ModelArchitecture& m) {
   proto.set_layer_norm(m.layer_norm);
   proto.set_causal(m.causal);
   proto.set_sliding_window(m.sliding_window);
+  proto.set_full_attention_interval(m.full_attention_interval);
+  proto.set_gated_attention(m.gated_attention);
+  if (m.linear_attention != workload::LinearAttention()) {
+    const workload::LinearAttention& l = m.linear_attention;
+    types::v1::LinearAttention& linear = *proto.mutable_linear_attention();
+    linear.set_key_head_count(l.key_head_count);
+    linear.set_value_head_count(l.value_head_count);
+    linear.set_key_head_size(l.key_head_size);
+    linear.set_value_head_size(l.value_head_size);
+    linear.set_convolution_size(l.convolution_size);
+  }
   if (m.latent_attention != workload::LatentAttention()) {
     const workload::LatentAttention& l = m.latent_attention;
     types::v1::LatentAttention& latent = *proto.mutable_latent_attention();
@@ -113,6 +127,16 @@ absl::StatusOr<workload::ModelArchitecture> FromProto(const types::v1::ModelArch
   m.layer_norm = proto.layer_norm();
   if (proto.has_causal()) m.causal = proto.causal();
   m.sliding_window = proto.sliding_window();
+  if (proto.has_full_attention_interval()) {
+    m.full_attention_interval = proto.full_attention_interval();
+  }
+  m.gated_attention = proto.gated_attention();
+  const types::v1::LinearAttention& linear = proto.linear_attention();
+  m.linear_attention = {.key_head_count = linear.key_head_count(),
+                        .value_head_count = linear.value_head_count(),
+                        .key_head_size = linear.key_head_size(),
+                        .value_head_size = linear.value_head_size(),
+                        .convolution_size = linear.convolution_size()};
   const types::v1::MixtureOfExperts& experts = proto.experts();
   m.experts = {.expert_count = experts.expert_count(),
                .experts_per_token = experts.experts_per_token(),
@@ -167,6 +191,9 @@ types::v1::Job ToProto(const workload::Job& job) {
     out.set_output_tokens(inference.output_tokens);
     out.set_batch_size(inference.batch_size);
     out.set_kv_cache_precision(std::string(hardware::PrecisionName(inference.kv_cache_precision)));
+    out.set_kv_cache_page_tokens(inference.kv_cache_page_tokens);
+    out.set_kv_cache_capacity_tokens(inference.kv_cache_capacity_tokens);
+    out.set_memory_fraction(inference.memory_fraction);
   }
   FillPlan(job.plan, *proto.mutable_plan());
   proto.set_framework(job.framework);

@@ -176,6 +176,13 @@ void ValidateInference(base::Violations& violations, const Job& job,
   RequireCount(violations, "inference.prompt_tokens", work.prompt_tokens, 1, kLargestSequence);
   RequireCount(violations, "inference.output_tokens", work.output_tokens, 0, kLargestSequence);
   RequireCount(violations, "inference.batch_size", work.batch_size);
+  RequireCount(violations, "inference.kv_cache_page_tokens", work.kv_cache_page_tokens, 1, 65'536);
+  RequireCount(violations, "inference.kv_cache_capacity_tokens", work.kv_cache_capacity_tokens, 0,
+               int64_t{1} << 50);
+  if (!(work.memory_fraction >= 0 && work.memory_fraction <= 1)) {
+    violations.Add("inference.memory_fraction",
+                   absl::StrCat("is ", work.memory_fraction, " but must be between 0 and 1"));
+  }
   if (job.plan.virtual_pipeline_size > 1) {
     violations.Add("plan.virtual_pipeline_size", "is above 1 but inference has none; use 1");
   }

@@ -60,6 +60,9 @@ struct InferenceWorkload {
   int64_t output_tokens = 0;  // 0: prefill only, nothing is sampled
   int64_t batch_size = 1;     // sequences, over the whole instance
   hardware::Precision kv_cache_precision = hardware::Precision::kBf16;
+  int64_t kv_cache_page_tokens = 16;     // cached tokens come in pages of this many
+  int64_t kv_cache_capacity_tokens = 0;  // as the engine reports it, whole instance; 0: derived
+  double memory_fraction = 0;  // of device memory that the engine may use; 0: its profile's
 
   friend bool operator==(const InferenceWorkload&, const InferenceWorkload&) = default;
 };

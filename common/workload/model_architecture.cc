@@ -35,10 +35,21 @@ int64_t AttentionParameters(const ModelArchitecture& m) {
   }
   const int64_t query_size = m.attention_head_count * m.head_size;
   const int64_t kv_size = m.kv_head_count * m.head_size;
-  int64_t count = m.hidden_size * (query_size + 2 * kv_size) + query_size * m.hidden_size;
+  int64_t count = m.hidden_size * ((m.gated_attention ? 2 : 1) * query_size + 2 * kv_size) +
+                  query_size * m.hidden_size;
   if (m.linear_bias || m.qkv_bias) count += query_size + 2 * kv_size;
   if (m.linear_bias) count += m.hidden_size;
   return count;
+}
+
+// Projections of queries, keys, values and gates; two scalars a head; convolution; output.
+int64_t LinearAttentionParameters(const ModelArchitecture& m) {
+  const LinearAttention& l = m.linear_attention;
+  const int64_t keys = l.KeySize();
+  const int64_t values = l.ValueSize();
+  return m.hidden_size * (2 * keys + 2 * values + 2 * l.value_head_count) +
+         (2 * keys + values) * l.convolution_size + 2 * l.value_head_count + l.value_head_size +
+         values * m.hidden_size;
 }
 
 int64_t FfnParameters(const ModelArchitecture& m, int64_t ffn_size) {
@@ -47,7 +58,43 @@ int64_t FfnParameters(const ModelArchitecture& m, int64_t ffn_size) {
   return count;
 }
 
+void ValidateHybrid(base::Violations& violations, const ModelArchitecture& m) {
+  const LinearAttention& l = m.linear_attention;
+  const bool linear = l != LinearAttention();
+  if (linear) {
+    RequireBetween(violations, "linear_attention.key_head_count", l.key_head_count, 1, 65'536);
+    RequireBetween(violations, "linear_attention.value_head_count", l.value_head_count, 1, 65'536);
+    RequireBetween(violations, "linear_attention.key_head_size", l.key_head_size, 1, 65'536);
+    RequireBetween(violations, "linear_attention.value_head_size", l.value_head_size, 1, 65'536);
+    RequireBetween(violations, "linear_attention.convolution_size", l.convolution_size, 0, 1'024);
+  }
+  if (m.full_attention_interval > 1 && linear == (m.sliding_window > 0)) {
+    violations.Add("full_attention_interval",
+                   absl::StrCat("is ", m.full_attention_interval,
+                                ": the other layers need either sliding_window or "
+                                "linear_attention, and not both"));
+  }
+  if (m.full_attention_interval == 1 && linear) {
+    violations.Add("linear_attention",
+                   "needs full_attention_interval above 1; a model without any attention that "
+                   "caches keys cannot be represented");
+  }
+}
+
 }  // namespace
+
+int64_t ModelArchitecture::FullAttentionLayerCount() const {
+  if (IsHybrid()) return layer_count / full_attention_interval;
+  return sliding_window > 0 ? 0 : layer_count;
+}
+int64_t ModelArchitecture::LinearLayerCount() const {
+  return IsHybrid() && linear_attention.value_head_count > 0
+             ? layer_count - FullAttentionLayerCount()
+             : 0;
+}
+int64_t ModelArchitecture::WindowedLayerCount() const {
+  return layer_count - FullAttentionLayerCount() - LinearLayerCount();
+}
 
 absl::Status ValidateModelArchitecture(const ModelArchitecture& m) {
   base::Violations violations;
@@ -58,6 +105,8 @@ absl::Status ValidateModelArchitecture(const ModelArchitecture& m) {
   RequireBetween(violations, "learned_position_count", m.learned_position_count, 0,
                  kLargestVocabulary);
   RequireBetween(violations, "sliding_window", m.sliding_window, 0, int64_t{1} << 40);
+  RequireBetween(violations, "full_attention_interval", m.full_attention_interval, 1, 100'000);
+  ValidateHybrid(violations, m);
   if (!m.IsLatent()) {
     RequireBetween(violations, "kv_head_count", m.kv_head_count, 1, 65'536);
     RequireBetween(violations, "head_size", m.head_size, 1, 65'536);
@@ -93,12 +142,16 @@ absl::Status ValidateModelArchitecture(const ModelArchitecture& m) {
   return violations.ToStatus();
 }
 
+int64_t ParameterCounts::AttentionTotal() const {
+  return (dense_layer_count + mixture_layer_count - linear_layer_count) * attention_per_layer +
+         linear_layer_count * linear_attention_per_layer;
+}
+
 int64_t ParameterCounts::Total() const {
-  const int64_t per_layer = attention_per_layer + norms_per_layer;
-  return embedding + output_head + final_norm +
-         dense_layer_count * (per_layer + dense_ffn_per_layer) +
-         mixture_layer_count *
-             (per_layer + routed_experts_per_layer + shared_experts_per_layer + router_per_layer);
+  return embedding + output_head + final_norm + AttentionTotal() +
+         dense_layer_count * (norms_per_layer + dense_ffn_per_layer) +
+         mixture_layer_count * (norms_per_layer + routed_experts_per_layer +
+                                shared_experts_per_layer + router_per_layer);
 }
 
 ParameterCounts CountParameters(const ModelArchitecture& m) {
@@ -108,6 +161,10 @@ ParameterCounts CountParameters(const ModelArchitecture& m) {
   counts.output_head = m.tied_embeddings ? 0 : m.vocabulary_size * m.hidden_size;
   counts.final_norm = norm;
   counts.attention_per_layer = AttentionParameters(m);
+  counts.linear_layer_count = m.LinearLayerCount();
+  if (counts.linear_layer_count > 0) {
+    counts.linear_attention_per_layer = LinearAttentionParameters(m);
+  }
   counts.norms_per_layer = 2 * norm;
   counts.dense_ffn_per_layer = FfnParameters(m, m.ffn_size);
   counts.dense_layer_count = m.layer_count;

@@ -20,6 +20,21 @@ struct LatentAttention {
   friend bool operator==(const LatentAttention&, const LatentAttention&) = default;
 };
 
+// Gated linear attention (Gated DeltaNet of Qwen3-Next): a state of fixed size in place of a cache
+// that grows. Each value head keeps a matrix of key_head_size x value_head_size.
+struct LinearAttention {
+  int64_t key_head_count = 0;
+  int64_t value_head_count = 0;  // 0: the model has no linear attention
+  int64_t key_head_size = 0;
+  int64_t value_head_size = 0;
+  int64_t convolution_size = 0;  // taps of the short convolution over queries, keys and values
+
+  int64_t KeySize() const { return key_head_count * key_head_size; }
+  int64_t ValueSize() const { return value_head_count * value_head_size; }
+
+  friend bool operator==(const LinearAttention&, const LinearAttention&) = default;
+};
+
 // Routed experts in place of the dense feed-forward network.
 struct MixtureOfExperts {
   int64_t expert_count = 0;  // 0: a dense model
@@ -50,11 +65,22 @@ struct ModelArchitecture {
   bool layer_norm = false;             // LayerNorm with bias; false: RMSNorm
   bool causal = true;                  // false: an encoder such as BERT
   int64_t sliding_window = 0;          // keys seen by a token; 0: all
+  // Every n-th layer sees all keys, the others see sliding_window keys or hold linear_attention.
+  // 1: all layers are alike.
+  int64_t full_attention_interval = 1;
+  bool gated_attention = false;  // queries bring an output gate of their own size (Qwen3-Next)
   LatentAttention latent_attention;
+  LinearAttention linear_attention;
   MixtureOfExperts experts;
 
   bool IsMixture() const { return experts.expert_count > 0; }
   bool IsLatent() const { return latent_attention.kv_lora_rank > 0; }
+  bool IsHybrid() const { return full_attention_interval > 1; }
+
+  // Layers by what a token attends to; they sum to layer_count.
+  int64_t LinearLayerCount() const;
+  int64_t WindowedLayerCount() const;
+  int64_t FullAttentionLayerCount() const;
 
   friend bool operator==(const ModelArchitecture&, const ModelArchitecture&) = default;
 };
@@ -70,6 +96,7 @@ struct ParameterCounts {
   int64_t output_head = 0;  // 0 when tied
   int64_t final_norm = 0;
   int64_t attention_per_layer = 0;
+  int64_t linear_attention_per_layer = 0;
   int64_t norms_per_layer = 0;
   int64_t dense_ffn_per_layer = 0;
   int64_t routed_experts_per_layer = 0;  // all experts of a mixture layer
@@ -77,7 +104,10 @@ struct ParameterCounts {
   int64_t router_per_layer = 0;
   int64_t dense_layer_count = 0;
   int64_t mixture_layer_count = 0;
+  int64_t linear_layer_count = 0;  // of the two above
 
+  // Attention of all layers, whatever their kind.
+  int64_t AttentionTotal() const;
   int64_t Total() const;
 };
 ParameterCounts CountParameters(const ModelArchitecture& model);

@@ -157,6 +157,8 @@ std::string ModelJson(const ModelArchitecture& model) {
   json.Field("layer_norm", model.layer_norm);
   json.Field("causal", model.causal);
   json.Field("sliding_window", model.sliding_window);
+  json.Field("full_attention_interval", model.full_attention_interval);
+  json.Field("gated_attention", model.gated_attention);
   json.Key("latent_attention");
   if (model.IsLatent()) {
     json.BeginObject();
@@ -165,6 +167,18 @@ std::string ModelJson(const ModelArchitecture& model) {
     json.Field("rope_head_size", model.latent_attention.rope_head_size);
     json.Field("nope_head_size", model.latent_attention.nope_head_size);
     json.Field("value_head_size", model.latent_attention.value_head_size);
+    json.EndObject();
+  } else {
+    json.Null();
+  }
+  json.Key("linear_attention");
+  if (model.linear_attention != workload::LinearAttention()) {
+    json.BeginObject();
+    json.Field("key_head_count", model.linear_attention.key_head_count);
+    json.Field("value_head_count", model.linear_attention.value_head_count);
+    json.Field("key_head_size", model.linear_attention.key_head_size);
+    json.Field("value_head_size", model.linear_attention.value_head_size);
+    json.Field("convolution_size", model.linear_attention.convolution_size);
     json.EndObject();
   } else {
     json.Null();
