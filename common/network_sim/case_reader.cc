@@ -22,13 +22,16 @@ class CaseReader {
     NetworkCase result;
     result.id = String(root, "", "case_id", "case");
     ReadTopology(Object(root, "", "topology"), result.topology);
-    ForEach(root, "", "link_faults", false, [&](const Json& item, const std::string& path) {
-      LinkFault fault;
-      fault.a = Integer(item, path, "a");
-      fault.b = Integer(item, path, "b");
-      fault.bandwidth_fraction = Number(item, path, "bandwidth_fraction");
-      result.link_faults.push_back(fault);
-    });
+    ReadFaults(root, result.faults);
+    result.reembed_rings = Boolean(root, "", "reembed_rings");
+    result.optimise_mapping = Boolean(root, "", "optimise_mapping");
+    const absl::StatusOr<Routing> routing =
+        ParseRouting(String(root, "", "routing", RoutingName(result.routing)));
+    if (routing.ok()) {
+      result.routing = *routing;
+    } else {
+      violations_.Add("routing", routing.status().message());
+    }
     if (const Json* seed = Find(root, "ecmp_seed")) {
       if (seed->is_number_unsigned()) {
         result.ecmp_seed = seed->get<uint64_t>();
@@ -43,8 +46,14 @@ class CaseReader {
       t.header_bytes = Integer(transport, "transport", "header_bytes", t.header_bytes);
       t.window_bytes = Integer(transport, "transport", "window_bytes", t.window_bytes);
     }
-    ForEach(root, "", "jobs", true, [&](const Json& item, const std::string& path) {
-      result.jobs.push_back(ReadJob(item, path, result.jobs.size()));
+    const bool has_layout = Find(root, "parallel") != nullptr;
+    ForEach(root, "", "jobs", !has_layout, [&](const Json& item, const std::string& path) {
+      result.jobs.push_back(ReadJob(item, path, result.jobs.size(), /*has_groups=*/true));
+    });
+    ForEach(root, "", "parallel", false, [&](const Json& item, const std::string& path) {
+      ParallelDimension& dimension = result.parallel.emplace_back();
+      dimension.job = ReadJob(item, path, result.parallel.size() - 1, /*has_groups=*/false);
+      dimension.size = Integer(item, path, "size");
     });
     return result;
   }
@@ -74,6 +83,46 @@ class CaseReader {
       return *found;
     }
     return empty;
+  }
+
+  bool Boolean(const Json& parent, absl::string_view path, const char* name) {
+    const Json* found = Find(parent, name);
+    if (found == nullptr) return false;
+    if (found->is_boolean()) return found->get<bool>();
+    violations_.Add(Path(path, name), "must be true or false");
+    return false;
+  }
+
+  void ReadFaults(const Json& root, Faults& faults) {
+    ForEach(root, "", "link_faults", false, [&](const Json& item, const std::string& path) {
+      const double bandwidth_fraction = Find(item, "loss_fraction") == nullptr
+                                            ? Number(item, path, "bandwidth_fraction")
+                                            : Number(item, path, "bandwidth_fraction", 1.0);
+      const double loss_fraction = Number(item, path, "loss_fraction", 0.0);
+      if (Find(item, "links") != nullptr) {
+        faults.patterns.push_back(
+            {String(item, path, "links", "*"), bandwidth_fraction, loss_fraction});
+        return;
+      }
+      faults.links.push_back(
+          {Integer(item, path, "a"), Integer(item, path, "b"), bandwidth_fraction, loss_fraction});
+    });
+    ForEach(root, "", "dead_switches", false, [&](const Json& item, const std::string& path) {
+      if (item.is_string()) return faults.dead_switches.push_back(item.get<std::string>());
+      violations_.Add(path, "must be the name of a switch, such as \"spine0\"");
+    });
+    ForEach(root, "", "slow_ranks", false, [&](const Json& item, const std::string& path) {
+      faults.slow_ranks.push_back({Integer(item, path, "rank"), Number(item, path, "slowdown")});
+    });
+    ForEach(root, "", "random_faults", false, [&](const Json& item, const std::string& path) {
+      RandomFaults& random = faults.random.emplace_back();
+      random.seed = static_cast<uint64_t>(Integer(item, path, "seed", 1));
+      random.links = String(item, path, "links", random.links);
+      random.dead_probability = Number(item, path, "dead_probability", 0.0);
+      random.derated_probability = Number(item, path, "derated_probability", 0.0);
+      random.bandwidth_fraction =
+          Number(item, path, "bandwidth_fraction", random.bandwidth_fraction);
+    });
   }
 
   template <typename Visit>
@@ -181,6 +230,23 @@ class CaseReader {
     }
   }
 
+  // A link's two directions are alike unless the reverse one is given.
+  void ReadGraph(const Json& t, TopologySpec& spec) {
+    spec.endpoint_count = Integer(t, "topology", "endpoints");
+    spec.switch_count = Integer(t, "topology", "switches", 0);
+    ForEach(t, "topology", "links", true, [&](const Json& item, const std::string& path) {
+      GraphLink& link = spec.graph_links.emplace_back();
+      link.a = Integer(item, path, "a");
+      link.b = Integer(item, path, "b");
+      const double bandwidth = Number(item, path, "bandwidth_GBps");
+      const double latency = Number(item, path, "latency_ns");
+      link.forward = {bandwidth * 1e9, latency * 1e-9};
+      link.backward = {Number(item, path, "reverse_bandwidth_GBps", bandwidth) * 1e9,
+                       Number(item, path, "reverse_latency_ns", latency) * 1e-9};
+      link.cost = Integer(item, path, "cost", 1);
+    });
+  }
+
   void ReadTopology(const Json& t, TopologySpec& spec) {
     if (t.empty()) return;  // already reported
     const absl::StatusOr<TopologyKind> kind = ParseTopologyKind(String(t, "topology", "kind", ""));
@@ -205,6 +271,27 @@ class CaseReader {
         spec.leaf_count = Integer(t, "topology", "leaves");
         spec.endpoints_per_leaf = Integer(t, "topology", "endpoints_per_leaf");
         break;
+      case TopologyKind::kFatTree:
+        spec.pod_count = Integer(t, "topology", "pods");
+        spec.leaves_per_pod = Integer(t, "topology", "leaves_per_pod");
+        spec.endpoints_per_leaf = Integer(t, "topology", "endpoints_per_leaf");
+        spec.spines_per_pod = Integer(t, "topology", "spines_per_pod");
+        spec.spine_count = Integer(t, "topology", "cores");
+        spec.nic = Link(t, "nic");
+        spec.uplink = Link(t, "uplink");
+        spec.core_uplink = Link(t, "core_uplink");
+        return;
+      case TopologyKind::kDragonfly:
+        spec.group_count = Integer(t, "topology", "groups");
+        spec.routers_per_group = Integer(t, "topology", "routers_per_group");
+        spec.endpoints_per_router = Integer(t, "topology", "endpoints_per_router");
+        spec.global_links_per_router = Integer(t, "topology", "global_links_per_router");
+        spec.nic = Link(t, "nic");
+        spec.local = Link(t, "local");
+        spec.global = Link(t, "global");
+        return;
+      case TopologyKind::kGraph:
+        return ReadGraph(t, spec);
       case TopologyKind::kNvSwitchLeafSpine:
         spec.servers_per_leaf = Integer(t, "topology", "servers_per_leaf");
         [[fallthrough]];
@@ -220,7 +307,7 @@ class CaseReader {
     spec.uplink = Link(t, "uplink");
   }
 
-  NetworkJob ReadJob(const Json& j, const std::string& path, size_t index) {
+  NetworkJob ReadJob(const Json& j, const std::string& path, size_t index, bool has_groups) {
     NetworkJob job;
     job.name = String(j, path, "name", absl::StrCat("job", index));
     job.start_seconds = Number(j, path, "start_ns", 0.0) * 1e-9;
@@ -237,7 +324,7 @@ class CaseReader {
       });
       return job;
     }
-    ForEach(j, path, "groups", true, [&](const Json& item, const std::string& group_path) {
+    ForEach(j, path, "groups", has_groups, [&](const Json& item, const std::string& group_path) {
       std::vector<int64_t>& group = job.groups.emplace_back();
       if (!item.is_array()) {
         violations_.Add(group_path, "must be a list of ranks");
@@ -246,13 +333,8 @@ class CaseReader {
       for (const Json& rank : item) group.push_back(AsInteger(rank, group_path));
     });
     job.message_bytes = Integer(j, path, "message_bytes");
-    if (const Json* both = Find(j, "bidirectional")) {
-      if (both->is_boolean()) {
-        job.bidirectional = both->get<bool>();
-      } else {
-        violations_.Add(Path(path, "bidirectional"), "must be true or false");
-      }
-    }
+    job.bidirectional = Boolean(j, path, "bidirectional");
+    job.in_network = Boolean(j, path, "in_network");
     job.chunk_count = Integer(j, path, "chunks", 1);
     if (job.pattern == Pattern::kPipelineChain) {
       job.micro_batch_count = Integer(j, path, "microbatches");

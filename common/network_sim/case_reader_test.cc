@@ -45,7 +45,7 @@ TEST(ParseNetworkCase, ReadsEveryFieldInBaseUnits) {
   expected.topology.kind = TopologyKind::kTorus;
   expected.topology.dimensions = {4, 2};
   expected.topology.links = {{50e9, 500e-9}, {25e9, 500e-9}};
-  expected.link_faults = {{0, 1, 0.5}};
+  expected.faults.links = {{0, 1, 0.5}};
   expected.ecmp_seed = 7;
   expected.transport = {2048, 32, 0};
   NetworkJob& job = expected.jobs.emplace_back();

@@ -109,13 +109,13 @@ TEST(Simulate, AnalyticSaysWhereItDoesNotApply) {
   EXPECT_THAT(shared.reason, HasSubstr("job other shares links"));
   EXPECT_EQ(shared.total_seconds, 0);
   c.jobs.pop_back();
-  c.link_faults = {{0, 1, 0.5}};
+  c.faults.links = {{0, 1, 0.5}};
   EXPECT_THAT(Simulate(c, Fidelity::kAnalytic).reason, HasSubstr("do not take equally long"));
 }
 
 TEST(Simulate, ACutNetworkIsUnreachable) {
   NetworkCase c = Case(TopologyKind::kLine, {4}, Pattern::kRingAllReduce, 1 << 20);
-  c.link_faults = {{1, 2, 0}};
+  c.faults.links = {{1, 2, 0}};
   for (const Fidelity fidelity : {Fidelity::kFlow, Fidelity::kAnalytic}) {
     const NetworkResult result = Simulate(c, fidelity);
     EXPECT_EQ(result.status, NetworkStatus::kUnreachable);
@@ -139,7 +139,7 @@ TEST(Simulate, ADeratedLinkNeverHelps) {
     NetworkCase c = Case(TopologyKind::kTorus, {4, 4}, pattern, 1 << 22);
     const double healthy = Simulate(c).total_seconds;
     for (const double fraction : {0.75, 0.5, 0.25}) {
-      c.link_faults = {{5, 6, fraction}};
+      c.faults.links = {{5, 6, fraction}};
       EXPECT_GE(Simulate(c).total_seconds, healthy * (1 - 1e-9)) << PatternName(pattern);
     }
   }
@@ -214,8 +214,10 @@ TEST(Simulate, WhatIsTooLongOrTooLargeIsSaid) {
   EXPECT_THAT(Simulate(slow).reason, HasSubstr("lasts longer than"));
   const NetworkCase large =
       Case(TopologyKind::kSwitch, {8192}, Pattern::kRingAllReduce, int64_t{1} << 30);
-  EXPECT_THAT(Simulate(large).reason, HasSubstr("messages"));
-  EXPECT_EQ(Simulate(large, Fidelity::kAnalytic).status, NetworkStatus::kOk);
+  // Its rounds are alike and need not be followed one by one; where they must, that is too many.
+  EXPECT_EQ(Simulate(large).status, NetworkStatus::kOk);
+  EXPECT_THAT(SimulateNetworkCase(large, Fidelity::kFlow, {.multiply_rounds = false})->reason,
+              HasSubstr("messages"));
 }
 
 TEST(Simulate, AnInvalidCaseIsAnError) {

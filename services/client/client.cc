@@ -229,12 +229,21 @@ absl::StatusOr<network_sim::NetworkResult> Client::SimulateCase(
   result.reason = response.reason();
   result.total_seconds = response.total_seconds();
   for (const auto& job : response.jobs()) {
-    result.jobs.push_back(
-        {job.name(), job.start_seconds(), job.finish_seconds(), job.total_seconds()});
+    result.jobs.push_back({job.name(), job.algorithm(), job.start_seconds(), job.finish_seconds(),
+                           job.total_seconds()});
   }
   result.limiting_link = response.limiting_link();
   result.limiting_link_seconds = response.limiting_link_seconds();
   result.event_count = response.event_count();
+  result.healthy_seconds = response.healthy_seconds();
+  result.slowdown = response.slowdown();
+  result.faulty_link_count = response.faulty_link_count();
+  result.rerouted_count = response.rerouted_count();
+  result.reembedded_count = response.reembedded_count();
+  result.unreachable_ranks.assign(response.unreachable_ranks().begin(),
+                                  response.unreachable_ranks().end());
+  result.mapping.assign(response.mapping().begin(), response.mapping().end());
+  result.mapping_gain = response.mapping_gain();
   return result;
 }
 

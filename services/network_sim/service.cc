@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/network_sim/service.h"
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,7 @@ void ToResponse(const network_sim::NetworkResult& result, v1::SimulateCaseRespon
   for (const network_sim::NetworkJobResult& job : result.jobs) {
     auto* item = response->add_jobs();
     item->set_name(job.name);
+    item->set_algorithm(job.algorithm);
     item->set_start_seconds(job.start_seconds);
     item->set_finish_seconds(job.finish_seconds);
     item->set_total_seconds(job.total_seconds);
@@ -72,7 +74,64 @@ void ToResponse(const network_sim::NetworkResult& result, v1::SimulateCaseRespon
   response->set_limiting_link(result.limiting_link);
   response->set_limiting_link_seconds(result.limiting_link_seconds);
   response->set_event_count(result.event_count);
+  response->set_healthy_seconds(result.healthy_seconds);
+  response->set_slowdown(result.slowdown);
+  response->set_faulty_link_count(result.faulty_link_count);
+  response->set_rerouted_count(result.rerouted_count);
+  response->set_reembedded_count(result.reembedded_count);
+  response->mutable_unreachable_ranks()->Assign(result.unreachable_ranks.begin(),
+                                                result.unreachable_ranks.end());
+  response->mutable_mapping()->Assign(result.mapping.begin(), result.mapping.end());
+  response->set_mapping_gain(result.mapping_gain);
 }
+
+// A case and how to simulate it.
+struct CaseToTime {
+  network_sim::NetworkCase network_case;
+  network_sim::Fidelity fidelity = network_sim::Fidelity::kFlow;
+  network_sim::SimulationOptions options;
+};
+
+absl::StatusOr<CaseToTime> FromRequest(const v1::SimulateCaseRequest& request) {
+  base::Violations violations;
+  CaseToTime result;
+  if (!request.fidelity().empty()) {
+    const auto fidelity = network_sim::ParseFidelity(request.fidelity());
+    if (fidelity.ok()) {
+      result.fidelity = *fidelity;
+    } else {
+      violations.Add("fidelity", fidelity.status().message());
+    }
+  }
+  network_sim::SimulationOptions& options = result.options;
+  if (request.max_events() != 0) {
+    if (request.max_events() < 0 || request.max_events() > options.max_events) {
+      violations.Add("max_events", absl::StrCat("is ", request.max_events(),
+                                                " but must be between 1 and ", options.max_events));
+    }
+    options.max_events = request.max_events();
+  }
+  if (request.max_simulated_seconds() != 0) {
+    if (!(request.max_simulated_seconds() > 0 &&
+          request.max_simulated_seconds() <= options.max_simulated_seconds)) {
+      violations.Add("max_simulated_seconds", absl::StrCat("is ", request.max_simulated_seconds(),
+                                                           " but must be above 0 and at most ",
+                                                           options.max_simulated_seconds));
+    }
+    options.max_simulated_seconds = request.max_simulated_seconds();
+  }
+  auto network_case = network_sim::ParseNetworkCase(request.case_json(), "case_json");
+  if (network_case.ok()) {
+    result.network_case = *std::move(network_case);
+  } else {
+    violations.AddStatus("case_json", network_case.status());
+  }
+  if (!violations.empty()) return violations.ToStatus();
+  return result;
+}
+
+// Progress goes out about so often.
+constexpr std::chrono::milliseconds kProgressInterval{100};
 
 }  // namespace
 
@@ -112,19 +171,79 @@ grpc::Status Service::SimulateCase(grpc::ServerContext* context,
                                    const v1::SimulateCaseRequest* request,
                                    v1::SimulateCaseResponse* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call& call) -> absl::Status {
-    base::Violations violations;
-    auto fidelity = request->fidelity().empty()
-                        ? absl::StatusOr<network_sim::Fidelity>(network_sim::Fidelity::kFlow)
-                        : network_sim::ParseFidelity(request->fidelity());
-    if (!fidelity.ok()) violations.Add("fidelity", fidelity.status().message());
-    auto network_case = network_sim::ParseNetworkCase(request->case_json(), "case_json");
-    if (!network_case.ok()) violations.AddStatus("case_json", network_case.status());
-    if (!violations.empty()) return violations.ToStatus();
-    SEXTANT_ASSIGN_OR_RETURN(const auto result,
-                             network_sim::SimulateNetworkCase(*network_case, *fidelity));
+    SEXTANT_ASSIGN_OR_RETURN(CaseToTime wanted, FromRequest(*request));
+    wanted.options.check = [&](const network_sim::Progress&) { return call.Check(); };
+    SEXTANT_ASSIGN_OR_RETURN(
+        const auto result,
+        network_sim::SimulateNetworkCase(wanted.network_case, wanted.fidelity, wanted.options));
     ToResponse(result, response);
     events_total_.Increment(static_cast<double>(result.event_count));
     return call.Check();
+  });
+}
+
+grpc::Status Service::SimulateCases(grpc::ServerContext* context,
+                                    const v1::SimulateCasesRequest* request,
+                                    v1::SimulateCasesResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call& call) -> absl::Status {
+    base::Violations violations;
+    const int count = request->cases_size();
+    if (count < 1 || count > kMaxCaseCount) {
+      violations.Add("cases", absl::StrCat("has ", count, " entries but must have 1 to ",
+                                           kMaxCaseCount, "; send several batches"));
+      return violations.ToStatus();
+    }
+    std::vector<CaseToTime> wanted;
+    for (int i = 0; i < count; ++i) {
+      auto one = FromRequest(request->cases(i));
+      if (one.ok()) {
+        wanted.push_back(*std::move(one));
+      } else {
+        runtime::AddNested(violations, absl::StrCat("cases[", i, "]"), one.status());
+      }
+    }
+    if (!violations.empty()) return violations.ToStatus();
+    for (CaseToTime& one : wanted) {
+      one.options.check = [&](const network_sim::Progress&) { return call.Check(); };
+      SEXTANT_RETURN_IF_ERROR(call.Check());
+      SEXTANT_ASSIGN_OR_RETURN(const auto result, network_sim::SimulateNetworkCase(
+                                                      one.network_case, one.fidelity, one.options));
+      ToResponse(result, response->add_answers());
+      events_total_.Increment(static_cast<double>(result.event_count));
+    }
+    return call.Check();
+  });
+}
+
+grpc::Status Service::WatchCase(grpc::ServerContext* context,
+                                const v1::SimulateCaseRequest* request,
+                                grpc::ServerWriter<v1::WatchCaseResponse>* writer) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call& call) -> absl::Status {
+    SEXTANT_ASSIGN_OR_RETURN(CaseToTime wanted, FromRequest(*request));
+    const auto send = [&](const v1::WatchCaseResponse& update) {
+      return writer->Write(update) ? absl::OkStatus()
+                                   : absl::CancelledError("the caller went away");
+    };
+    auto last = std::chrono::steady_clock::now();
+    wanted.options.check = [&](const network_sim::Progress& progress) -> absl::Status {
+      SEXTANT_RETURN_IF_ERROR(call.Check());
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last < kProgressInterval) return absl::OkStatus();
+      last = now;
+      v1::WatchCaseResponse update;
+      update.mutable_progress()->set_simulated_seconds(progress.simulated_seconds);
+      update.mutable_progress()->set_event_count(progress.event_count);
+      update.mutable_progress()->set_arrived_count(progress.arrived_count);
+      update.mutable_progress()->set_message_count(progress.message_count);
+      return send(update);
+    };
+    SEXTANT_ASSIGN_OR_RETURN(
+        const auto result,
+        network_sim::SimulateNetworkCase(wanted.network_case, wanted.fidelity, wanted.options));
+    v1::WatchCaseResponse update;
+    ToResponse(result, update.mutable_answer());
+    events_total_.Increment(static_cast<double>(result.event_count));
+    return send(update);
   });
 }
 

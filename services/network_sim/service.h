@@ -13,6 +13,7 @@ namespace sextant::network_sim_service {
 
 inline constexpr char kFullName[] = "sextant.network_sim.v1.NetworkSimService";
 inline constexpr int kMaxBatchCount = 10000;
+inline constexpr int kMaxCaseCount = 1000;
 
 // sextant.network_sim.v1.NetworkSimService over common/collectives and
 // common/network_sim. Thread-safe.
@@ -28,6 +29,12 @@ class Service final : public network_sim::v1::NetworkSimService::Service {
   grpc::Status SimulateCase(grpc::ServerContext* context,
                             const network_sim::v1::SimulateCaseRequest* request,
                             network_sim::v1::SimulateCaseResponse* response) override;
+  grpc::Status SimulateCases(grpc::ServerContext* context,
+                             const network_sim::v1::SimulateCasesRequest* request,
+                             network_sim::v1::SimulateCasesResponse* response) override;
+  grpc::Status WatchCase(grpc::ServerContext* context,
+                         const network_sim::v1::SimulateCaseRequest* request,
+                         grpc::ServerWriter<network_sim::v1::WatchCaseResponse>* writer) override;
   grpc::Status GetParameterSet(grpc::ServerContext* context,
                                const network_sim::v1::GetParameterSetRequest* request,
                                network_sim::v1::GetParameterSetResponse* response) override;

@@ -18,9 +18,11 @@ struct ClosedFormOutcome {
 // Times a valid case by closed forms: alpha-beta sums over rounds in which every message takes
 // equally long (README.md derives them). UNIMPLEMENTED, with the reason, where jobs share links or
 // the messages of a round do not take equally long; UNAVAILABLE where a pair has no path.
-// O(distinct rounds x messages of a round), whatever the number of repetitions.
+// Times that differ by less than `tolerance` of the longest count as equal: blocks differ by a
+// byte. O(distinct rounds x messages of a round), whatever the number of repetitions.
 absl::StatusOr<ClosedFormOutcome> ClosedForm(const Topology& topology,
-                                             const NetworkCase& network_case);
+                                             const NetworkCase& network_case,
+                                             double tolerance = 1e-3);
 
 }  // namespace sextant::network_sim
 

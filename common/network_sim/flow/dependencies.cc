@@ -24,14 +24,19 @@ Dependencies::Dependencies(const Schedule& schedule, size_t job_count)
     const int32_t after = schedule.messages[m].after;
     if (after != kNone) waiters_[fill[static_cast<size_t>(after)]++] = static_cast<int32_t>(m);
   }
-}
-
-absl::Span<const int32_t> Dependencies::Arrive(int32_t message) {
-  const int32_t arrives = schedule_.messages[static_cast<size_t>(message)].arrives;
-  if (arrives == kNone) return {};
-  const size_t join = static_cast<size_t>(arrives);
-  if (--remaining_[join] > 0) return {};
-  return absl::MakeConstSpan(waiters_).subspan(offsets_[join], offsets_[join + 1] - offsets_[join]);
+  if (schedule.join_arrivals.empty()) return;
+  forward_offsets_.assign(schedule.join_sizes.size() + 1, 0);
+  for (const auto& [from, to] : schedule.join_arrivals) {
+    ++forward_offsets_[static_cast<size_t>(from) + 1];
+  }
+  for (size_t j = 1; j < forward_offsets_.size(); ++j) {
+    forward_offsets_[j] += forward_offsets_[j - 1];
+  }
+  forwards_.resize(schedule.join_arrivals.size());
+  fill.assign(forward_offsets_.begin(), forward_offsets_.end() - 1);
+  for (const auto& [from, to] : schedule.join_arrivals) {
+    forwards_[fill[static_cast<size_t>(from)]++] = to;
+  }
 }
 
 }  // namespace sextant::network_sim

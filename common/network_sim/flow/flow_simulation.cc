@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/network_sim/engine/event_queue.h"
 #include "common/network_sim/flow/dependencies.h"
 #include "common/network_sim/sharing/max_min.h"
@@ -28,13 +29,15 @@ class FlowEngine {
  public:
   FlowEngine(const Topology& topology, const Schedule& schedule, const Streams& streams,
              const Transport& transport, absl::Span<const NetworkJob> jobs,
-             const FlowLimits& limits)
+             const FlowLimits& limits, const ProgressCheck& check)
       : topology_(topology),
         schedule_(schedule),
         streams_(streams),
         transport_(transport),
         jobs_(jobs),
         limits_(limits),
+        latest_(ToSimTime(limits.max_simulated_seconds)),
+        poll_(check),
         states_(streams.streams.size()),
         positions_(streams.hops.size(), 0),
         link_flows_(topology.links().size()),
@@ -58,11 +61,15 @@ class FlowEngine {
                            ToSeconds(now_), "; simulate a smaller case"));
         }
         Handle(queue_.Pop().payload);
+        if (poll_.Due()) {
+          SEXTANT_RETURN_IF_ERROR(poll_.Ask({ToSeconds(now_), outcome_.event_count, arrived_count_,
+                                             static_cast<int64_t>(schedule_.messages.size())}));
+        }
       }
       ShareLinks();
-      if (out_of_range_) {
-        return absl::OutOfRangeError(absl::StrCat("the case lasts longer than ",
-                                                  ToSeconds(kSimTimeLimit), " simulated seconds"));
+      if (out_of_range_ || now_ > latest_) {
+        return absl::OutOfRangeError(
+            absl::StrCat("the case lasts longer than ", ToSeconds(latest_), " simulated seconds"));
       }
     }
     return outcome_;
@@ -158,10 +165,11 @@ class FlowEngine {
   }
 
   void Arrive(int32_t m) {
+    ++arrived_count_;
     const Message& message = schedule_.messages[static_cast<size_t>(m)];
     double& finish = outcome_.job_finish_seconds[static_cast<size_t>(message.job)];
     finish = std::max(finish, ToSeconds(now_));
-    for (const int32_t next : dependencies_.Arrive(m)) Enqueue(next);
+    dependencies_.Arrive(m, [&](int32_t next) { Enqueue(next); });
   }
 
   void ScheduleSent(int32_t s) {
@@ -265,6 +273,9 @@ class FlowEngine {
   const absl::Span<const NetworkJob> jobs_;
   const FlowLimits& limits_;
 
+  const SimTime latest_;
+  ProgressPoll poll_;
+  int64_t arrived_count_ = 0;
   SimTime now_ = 0;
   EventQueue<Event> queue_;
   std::vector<StreamState> states_;
@@ -301,8 +312,8 @@ class FlowEngine {
 absl::StatusOr<FlowOutcome> SimulateFlows(const Topology& topology, const Schedule& schedule,
                                           const Streams& streams, const Transport& transport,
                                           absl::Span<const NetworkJob> jobs,
-                                          const FlowLimits& limits) {
-  return FlowEngine(topology, schedule, streams, transport, jobs, limits).Run();
+                                          const FlowLimits& limits, const ProgressCheck& check) {
+  return FlowEngine(topology, schedule, streams, transport, jobs, limits, check).Run();
 }
 
 }  // namespace sextant::network_sim

@@ -21,6 +21,7 @@ struct FlowLimits {
   // has grown by `refresh_fraction`; bandwidth stays unused until then. Below, always.
   int64_t exact_flow_count = 4096;
   double refresh_fraction = 0.002;
+  double max_simulated_seconds = 4.6e6;
 };
 
 struct FlowOutcome {
@@ -30,12 +31,13 @@ struct FlowOutcome {
 
 // Runs the schedule: every stream with something to send is a fluid flow whose rate is its max-min
 // fair share of all links of its path; a message arrives TailSeconds after its last byte was sent.
-// Deterministic. RESOURCE_EXHAUSTED beyond the limit of events, OUT_OF_RANGE beyond 53 days of
-// simulated time.
+// Deterministic. RESOURCE_EXHAUSTED beyond the limit of events, OUT_OF_RANGE beyond that of
+// simulated time, the status of `check` where it stops the run.
 absl::StatusOr<FlowOutcome> SimulateFlows(const Topology& topology, const Schedule& schedule,
                                           const Streams& streams, const Transport& transport,
                                           absl::Span<const NetworkJob> jobs,
-                                          const FlowLimits& limits);
+                                          const FlowLimits& limits,
+                                          const ProgressCheck& check = {});
 
 }  // namespace sextant::network_sim
 

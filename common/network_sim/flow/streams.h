@@ -9,6 +9,8 @@
 #include "absl/types/span.h"
 #include "common/network_sim/network_case.h"
 #include "common/network_sim/patterns/schedule.h"
+#include "common/network_sim/progress.h"
+#include "common/network_sim/topology/routing.h"
 #include "common/network_sim/topology/topology.h"
 
 namespace sextant::network_sim {
@@ -25,15 +27,21 @@ struct Streams {
   std::vector<Stream> streams;
   std::vector<int32_t> hops;       // directed links
   std::vector<int32_t> stream_of;  // per message
+  int64_t rerouted_count = 0;      // streams that the healthy topology would route otherwise
 
   absl::Span<const int32_t> Path(const Stream& stream) const {
     return absl::MakeConstSpan(hops).subspan(stream.first_hop, stream.hop_count);
   }
 };
 
-// Finds streams and routes. UNAVAILABLE where a pair has no surviving path.
+// Finds streams and routes. UNAVAILABLE where a pair has no surviving path. `healthy`, where given,
+// holds the streams of the same schedule and routing on topology.Healthy(): only pairs that removed
+// links touch are routed anew, with the same result. Adaptive routing places one stream after
+// another where, by then, least is to be sent.
 absl::StatusOr<Streams> BuildStreams(const Topology& topology, const Schedule& schedule,
-                                     const Transport& transport, uint64_t ecmp_seed);
+                                     const Transport& transport, const RoutingOptions& routing,
+                                     const Streams* healthy = nullptr,
+                                     const ProgressCheck& check = {});
 
 // Bytes on the wire for a message: payload and one header per packet.
 double WireBytes(int64_t bytes, const Transport& transport);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/status_macros.h"
 #include "common/network_sim/engine/event_queue.h"
 #include "common/network_sim/flow/dependencies.h"
 
@@ -35,12 +36,14 @@ struct Event {
 class PacketEngine {
  public:
   PacketEngine(const Topology& topology, const Schedule& schedule, const Streams& streams,
-               const Transport& transport, absl::Span<const NetworkJob> jobs)
+               const Transport& transport, absl::Span<const NetworkJob> jobs,
+               const ProgressCheck& check)
       : topology_(topology),
         schedule_(schedule),
         streams_(streams),
         transport_(transport),
         jobs_(jobs),
+        poll_(check),
         dependencies_(schedule, jobs.size()),
         undelivered_(schedule.messages.size()),
         senders_(streams.streams.size()),
@@ -65,6 +68,10 @@ class PacketEngine {
       }
       ++outcome_.event_count;
       Handle(event.payload);
+      if (poll_.Due()) {
+        SEXTANT_RETURN_IF_ERROR(poll_.Ask({ToSeconds(now_), outcome_.event_count, arrived_count_,
+                                           static_cast<int64_t>(schedule_.messages.size())}));
+      }
     }
     return outcome_;
   }
@@ -198,10 +205,11 @@ class PacketEngine {
     events_.Push(now_ + ToSimTime(stream.latency_seconds),
                  {EventKind::kCredit, streams_.stream_of[static_cast<size_t>(m)], 0, payload});
     if (undelivered > 0) return;
+    ++arrived_count_;
     double& finish = outcome_.job_finish_seconds[static_cast<size_t>(
         schedule_.messages[static_cast<size_t>(m)].job)];
     finish = std::max(finish, ToSeconds(now_));
-    for (const int32_t next : dependencies_.Arrive(m)) Send(next);
+    dependencies_.Arrive(m, [&](int32_t next) { Send(next); });
   }
 
   const Topology& topology_;
@@ -209,6 +217,8 @@ class PacketEngine {
   const Streams& streams_;
   const Transport& transport_;
   const absl::Span<const NetworkJob> jobs_;
+  ProgressPoll poll_;
+  int64_t arrived_count_ = 0;
 
   Dependencies dependencies_;
   SimTime now_ = 0;
@@ -239,8 +249,9 @@ bool PacketsDecide(const Schedule& schedule, const Streams& streams, const Trans
 
 absl::StatusOr<FlowOutcome> SimulatePackets(const Topology& topology, const Schedule& schedule,
                                             const Streams& streams, const Transport& transport,
-                                            absl::Span<const NetworkJob> jobs) {
-  return PacketEngine(topology, schedule, streams, transport, jobs).Run();
+                                            absl::Span<const NetworkJob> jobs,
+                                            const ProgressCheck& check) {
+  return PacketEngine(topology, schedule, streams, transport, jobs, check).Run();
 }
 
 }  // namespace sextant::network_sim

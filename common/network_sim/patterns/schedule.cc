@@ -2,9 +2,11 @@
 #include "common/network_sim/patterns/schedule.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "common/network_sim/patterns/trees.h"
 
 namespace sextant::network_sim {
 namespace {
@@ -19,7 +21,11 @@ int64_t Block(int64_t bytes, int64_t parts, int64_t index) {
 // Lowers the groups of one job after another into one schedule.
 class Lowering {
  public:
-  explicit Lowering(Schedule& schedule) : schedule_(schedule) {}
+  Lowering(Schedule& schedule, const Topology* topology)
+      : schedule_(schedule), topology_(topology) {}
+
+  // Why a job could not be lowered.
+  const absl::Status& status() const { return status_; }
 
   void AddJob(int32_t index, const NetworkJob& job) {
     job_ = index;
@@ -57,28 +63,26 @@ class Lowering {
         return;
       case Pattern::kPairwiseAllToAll:
         return Pairwise(ranks, bytes);
-      case Pattern::kRecursiveDoublingAllReduce: {
-        std::vector<std::pair<int64_t, int64_t>> steps;
-        for (int64_t distance = 1; distance < n; distance *= 2) steps.push_back({distance, bytes});
-        return Exchanges(ranks, steps);
-      }
-      case Pattern::kHalvingDoublingAllReduce: {
-        std::vector<std::pair<int64_t, int64_t>> steps;
-        int64_t part = bytes;
-        for (int64_t distance = n / 2; distance >= 1; distance /= 2) {
-          part /= 2;
-          steps.push_back({distance, part});
-        }
-        for (size_t i = steps.size(); i-- > 0;) steps.push_back(steps[i]);
-        return Exchanges(ranks, steps);
-      }
+      case Pattern::kRecursiveDoublingAllReduce:
+      case Pattern::kHalvingDoublingAllReduce:
+        return Exchanges(ranks, bytes, ExchangeSteps(job.pattern, n, bytes));
       case Pattern::kTreeAllReduce:
-        return Tree(ranks, bytes, job.chunk_count);
+        return AllReduceTree(HeapParents(ranks.size()), ranks, bytes, job.chunk_count);
+      case Pattern::kDoubleBinaryTreeAllReduce:
+        return DoubleBinaryTree(ranks, bytes, job.chunk_count);
+      case Pattern::kTreeBroadcast:
+        return Broadcast(HeapParents(ranks.size()), ranks, bytes, job.chunk_count);
+      case Pattern::kInNetworkAllReduce:
+        return InNetwork(ranks, bytes, job.chunk_count);
       case Pattern::kHierarchicalAllReduce:
-        return Hierarchical(ranks, bytes, job.levels);
+        return Hierarchical(ranks, bytes, job.levels, job.chunk_count);
       case Pattern::kPipelineChain:
         return Chain(ranks, bytes, job.micro_batch_count);
       case Pattern::kFlows:
+      case Pattern::kAllReduce:
+      case Pattern::kReduceScatter:
+      case Pattern::kAllGather:
+      case Pattern::kAllToAll:
         break;
     }
   }
@@ -156,57 +160,149 @@ class Lowering {
     }
   }
 
-  // Steps of (distance, bytes): every rank exchanges with the rank at index xor distance.
-  void Exchanges(const Ranks& ranks, const std::vector<std::pair<int64_t, int64_t>>& steps) {
-    Joins before(ranks.size(), kNone);
-    for (const auto& [distance, bytes] : steps) {
+  // Every rank exchanges `bytes` with the rank at index xor distance, step by step, among the
+  // largest power of two of ranks. Each rank beyond hands its buffer to one of them before and
+  // gets the result after (Thakur, Rabenseifner and Gropp, 2005): pairs (0, 1), (2, 3), ... of
+  // which the even one steps aside.
+  void Exchanges(const Ranks& all, int64_t bytes, const std::vector<ExchangeStep>& steps) {
+    const size_t extra = all.size() - static_cast<size_t>(PowerOfTwoBelow(all.size()));
+    Ranks ranks;
+    Joins before;
+    for (size_t i = 0; i < extra; ++i) {
+      before.push_back(NewJoin());
+      Send(all[2 * i], all[2 * i + 1], bytes, kNone, before.back());
+      ranks.push_back(all[2 * i + 1]);
+    }
+    for (size_t i = 2 * extra; i < all.size(); ++i) {
+      ranks.push_back(all[i]);
+      before.push_back(kNone);
+    }
+    for (const ExchangeStep& step : steps) {
       const Joins arrived = NewJoins(ranks.size());
       for (size_t i = 0; i < ranks.size(); ++i) {
-        const size_t peer = i ^ static_cast<size_t>(distance);
-        Send(ranks[i], ranks[peer], bytes, before[i], arrived[peer]);
+        const size_t peer = i ^ static_cast<size_t>(step.distance);
+        Send(ranks[i], ranks[peer], step.bytes, before[i], arrived[peer]);
       }
       before = arrived;
     }
+    for (size_t i = 0; i < extra; ++i) {
+      Send(all[2 * i + 1], all[2 * i], bytes, before[i], kNone);
+    }
   }
 
-  // Binary tree in heap order; every chunk climbs to the root and comes down independently.
-  void Tree(const Ranks& ranks, int64_t bytes, int64_t chunk_count) {
-    const size_t n = ranks.size();
+  // Every chunk climbs the tree and comes down independently. `parents` are indices into `nodes`,
+  // smaller than their children's but for the root's, which is -1.
+  void AllReduceTree(const std::vector<int32_t>& parents, const Ranks& nodes, int64_t bytes,
+                     int64_t chunk_count) {
     for (int64_t c = 0; c < chunk_count; ++c) {
       const int64_t chunk = Block(bytes, chunk_count, c);
-      Joins up(n, kNone);  // inner ranks wait for their children
-      for (size_t i = 0; 2 * i + 1 < n; ++i) up[i] = NewJoin();
-      for (size_t i = n - 1; i > 0; --i) {
-        const size_t parent = (i - 1) / 2;
-        Send(ranks[i], ranks[parent], chunk, up[i], up[parent]);
+      Joins up(nodes.size(), kNone);  // inner nodes wait for their children
+      for (const int32_t parent : parents) {
+        if (parent >= 0 && up[static_cast<size_t>(parent)] == kNone) {
+          up[static_cast<size_t>(parent)] = NewJoin();
+        }
       }
-      Joins down(n, kNone);
-      down[0] = up[0];
-      for (size_t i = 1; i < n; ++i) {
-        const size_t parent = (i - 1) / 2;
-        down[i] = NewJoin();
-        Send(ranks[parent], ranks[i], chunk, down[parent], down[i]);
+      for (size_t i = nodes.size(); i-- > 0;) {
+        if (parents[i] < 0) continue;
+        const size_t parent = static_cast<size_t>(parents[i]);
+        Send(nodes[i], nodes[parent], chunk, up[i], up[parent]);
       }
+      Descend(parents, nodes, chunk, up);
     }
   }
 
-  // Ring reduce-scatters level by level on ever smaller parts, then ring all-gathers backwards.
-  void Hierarchical(const Ranks& ranks, int64_t bytes, const std::vector<int64_t>& levels) {
-    Joins before(ranks.size(), kNone);
-    std::vector<int64_t> strides;
-    std::vector<int64_t> sizes;
-    int64_t stride = 1;
-    for (const int64_t level : levels) {
-      strides.push_back(stride);
-      sizes.push_back(bytes);
-      stride *= level;
-      bytes /= level;
+  // From the root to all, once the root has `start`.
+  void Descend(const std::vector<int32_t>& parents, const Ranks& nodes, int64_t bytes,
+               const Joins& start) {
+    Joins down(nodes.size(), kNone);
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      if (parents[i] < 0) {
+        down[i] = start[i];
+        continue;
+      }
+      const size_t parent = static_cast<size_t>(parents[i]);
+      down[i] = NewJoin();
+      Send(nodes[parent], nodes[i], bytes, down[parent], down[i]);
     }
-    for (size_t l = 0; l < levels.size(); ++l)
-      Phase(ranks, levels[l], strides[l], sizes[l], before);
-    for (size_t l = levels.size(); l-- > 0;) {
-      Phase(ranks, levels[l], strides[l], sizes[l], before);
+  }
+
+  void Broadcast(const std::vector<int32_t>& parents, const Ranks& ranks, int64_t bytes,
+                 int64_t chunk_count) {
+    const Joins start(ranks.size(), kNone);
+    for (int64_t c = 0; c < chunk_count; ++c) {
+      Descend(parents, ranks, Block(bytes, chunk_count, c), start);
     }
+  }
+
+  // Half of the bytes over each of two trees in which the inner ranks of one are leaves of the
+  // other (Sanders, Speck and Träff, 2009): in the second, all ranks move on by one.
+  void DoubleBinaryTree(const Ranks& ranks, int64_t bytes, int64_t chunk_count) {
+    for (const bool second : {false, true}) {
+      const InOrderTree tree = MakeInOrderTree(ranks.size());
+      Ranks nodes;
+      for (const int32_t position : tree.positions) {
+        const size_t shift = second ? 1 : 0;
+        nodes.push_back(ranks[(static_cast<size_t>(position) + shift) % ranks.size()]);
+      }
+      AllReduceTree(tree.parents, nodes, second ? bytes / 2 : bytes - bytes / 2, chunk_count);
+    }
+  }
+
+  // Switches add up what comes from below and pass it on; the root sends the result back.
+  void InNetwork(const Ranks& ranks, int64_t bytes, int64_t chunk_count) {
+    if (topology_ == nullptr) {
+      status_.Update(absl::InternalError("reduction in the network needs the topology"));
+      return;
+    }
+    absl::StatusOr<ReductionTree> tree = MakeReductionTree(*topology_, ranks);
+    if (!tree.ok()) {
+      status_.Update(tree.status());
+      return;
+    }
+    AllReduceTree(tree->parents, tree->nodes, bytes, chunk_count);
+  }
+
+  // Per chunk: ring reduce-scatters level by level on ever smaller parts, then ring all-gathers
+  // backwards. A chunk enters a phase after the chunk before has left it, so that chunks work in
+  // different levels at the same time.
+  void Hierarchical(const Ranks& ranks, int64_t bytes, const std::vector<int64_t>& levels,
+                    int64_t chunk_count) {
+    std::vector<Joins> phase_free;  // per phase: the chunk before has left it
+    for (int64_t c = 0; c < chunk_count; ++c) {
+      Joins before(ranks.size(), kNone);
+      std::vector<int64_t> strides;
+      std::vector<int64_t> sizes;
+      int64_t stride = 1;
+      int64_t part = Block(bytes, chunk_count, c);
+      for (const int64_t level : levels) {
+        strides.push_back(stride);
+        sizes.push_back(part);
+        stride *= level;
+        part /= level;
+      }
+      size_t phase = 0;
+      const auto run = [&](size_t l) {
+        if (phase == phase_free.size()) phase_free.emplace_back(ranks.size(), kNone);
+        for (size_t i = 0; i < ranks.size() && c > 0; ++i) {
+          before[i] = Both(before[i], phase_free[phase][i]);
+        }
+        Phase(ranks, levels[l], strides[l], sizes[l], before);
+        phase_free[phase++] = before;
+      };
+      for (size_t l = 0; l < levels.size(); ++l) run(l);
+      for (size_t l = levels.size(); l-- > 0;) run(l);
+    }
+  }
+
+  // A join that is complete when both are.
+  int32_t Both(int32_t a, int32_t b) {
+    if (a == kNone || a == b) return b;
+    if (b == kNone) return a;
+    const int32_t join = NewJoin();
+    schedule_.join_sizes.back() = 2;
+    schedule_.join_arrivals.push_back({a, join});
+    schedule_.join_arrivals.push_back({b, join});
+    return join;
   }
 
   // One ring phase in every line of `level` ranks that are `stride` apart.
@@ -241,6 +337,8 @@ class Lowering {
   }
 
   Schedule& schedule_;
+  const Topology* topology_;
+  absl::Status status_;
   int32_t job_ = 0;
   int32_t group_ = 0;
 };
@@ -253,8 +351,8 @@ double MessageCount(const NetworkJob& job) {
   for (const Ranks& ranks : job.groups) {
     const double n = static_cast<double>(ranks.size());
     if (n < 2) continue;
-    double log = 0;
-    while (std::size_t{1} << static_cast<int>(log) < ranks.size()) ++log;
+    const double two = static_cast<double>(PowerOfTwoBelow(ranks.size()));
+    const double log = std::log2(two);
     switch (job.pattern) {
       case Pattern::kRingAllReduce:
         count += 2 * (n - 1) * n * (job.bidirectional ? 2 : 1);
@@ -273,28 +371,44 @@ double MessageCount(const NetworkJob& job) {
         count += 2 * n * (n - 1);
         break;
       case Pattern::kRecursiveDoublingAllReduce:
-        count += n * log;
+        count += two * log + 2 * (n - two);
         break;
       case Pattern::kHalvingDoublingAllReduce:
-        count += 2 * n * log;
+        count += 2 * two * log + 2 * (n - two);
         break;
       case Pattern::kTreeAllReduce:
         count += 2 * (n - 1) * static_cast<double>(job.chunk_count);
         break;
       case Pattern::kHierarchicalAllReduce:
-        for (const int64_t level : job.levels) count += 2 * n * static_cast<double>(level - 1);
+        for (const int64_t level : job.levels) {
+          count += 2 * n * static_cast<double>(level - 1) * static_cast<double>(job.chunk_count);
+        }
+        break;
+      case Pattern::kDoubleBinaryTreeAllReduce:
+        count += 4 * (n - 1) * static_cast<double>(job.chunk_count);
+        break;
+      case Pattern::kTreeBroadcast:
+        count += (n - 1) * static_cast<double>(job.chunk_count);
+        break;
+      case Pattern::kInNetworkAllReduce:  // at least: switches of the tree send as well
+        count += 2 * n * static_cast<double>(job.chunk_count);
         break;
       case Pattern::kPipelineChain:
         count += (n - 1) * static_cast<double>(job.micro_batch_count);
         break;
       case Pattern::kFlows:
+      case Pattern::kAllReduce:
+      case Pattern::kReduceScatter:
+      case Pattern::kAllGather:
+      case Pattern::kAllToAll:
         break;
     }
   }
   return count;
 }
 
-absl::StatusOr<Schedule> LowerJobs(absl::Span<const NetworkJob> jobs, int64_t max_messages) {
+absl::StatusOr<Schedule> LowerJobs(absl::Span<const NetworkJob> jobs, int64_t max_messages,
+                                   const Topology* topology) {
   double count = 0;
   for (const NetworkJob& job : jobs) count += MessageCount(job);
   if (count > static_cast<double>(max_messages)) {
@@ -304,8 +418,9 @@ absl::StatusOr<Schedule> LowerJobs(absl::Span<const NetworkJob> jobs, int64_t ma
   }
   Schedule schedule;
   schedule.messages.reserve(static_cast<size_t>(count));
-  Lowering lowering(schedule);
+  Lowering lowering(schedule, topology);
   for (size_t i = 0; i < jobs.size(); ++i) lowering.AddJob(static_cast<int32_t>(i), jobs[i]);
+  if (!lowering.status().ok()) return lowering.status();
   return schedule;
 }
 

@@ -3,11 +3,13 @@
 #define SEXTANT_COMMON_NETWORK_SIM_PATTERNS_SCHEDULE_H_
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "common/network_sim/network_case.h"
+#include "common/network_sim/topology/topology.h"
 
 namespace sextant::network_sim {
 
@@ -33,14 +35,19 @@ struct Message {
 // phase waits for every message of the last.
 struct Schedule {
   std::vector<Message> messages;
-  std::vector<int32_t> join_sizes;  // messages that each join waits for
+  std::vector<int32_t> join_sizes;  // messages and joins that each join waits for
+  // (from, to): when `from` is complete, it counts towards `to`. Few.
+  std::vector<std::pair<int32_t, int32_t>> join_arrivals;
 
   friend bool operator==(const Schedule&, const Schedule&) = default;
 };
 
 // Lowers jobs to messages by the rules of README.md. RESOURCE_EXHAUSTED beyond `max_messages`,
-// before anything is built. O(messages).
-absl::StatusOr<Schedule> LowerJobs(absl::Span<const NetworkJob> jobs, int64_t max_messages);
+// before anything is built. Reduction in the network needs the topology, for its tree of switches:
+// UNAVAILABLE where ranks are cut off. Automatic patterns were replaced before
+// (collective_choice.h). O(messages).
+absl::StatusOr<Schedule> LowerJobs(absl::Span<const NetworkJob> jobs, int64_t max_messages,
+                                   const Topology* topology = nullptr);
 
 // Number of messages of a job, by formula.
 double MessageCount(const NetworkJob& job);

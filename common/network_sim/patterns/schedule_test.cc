@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/network_sim/patterns/schedule.h"
 
+#include <algorithm>
 #include <map>
 #include <numeric>
 
@@ -76,7 +77,8 @@ TEST(LowerJobs, JoinsCountTheirMessagesAndNoneWaitsForALaterOne) {
   for (const Pattern pattern :
        {Pattern::kRingAllReduce, Pattern::kDirectAllReduce, Pattern::kPairwiseAllToAll,
         Pattern::kHalvingDoublingAllReduce, Pattern::kTreeAllReduce, Pattern::kPipelineChain,
-        Pattern::kHierarchicalAllReduce}) {
+        Pattern::kHierarchicalAllReduce, Pattern::kDoubleBinaryTreeAllReduce,
+        Pattern::kTreeBroadcast}) {
     NetworkJob job = Job(pattern, 8, 4096);
     job.levels = {2, 4};
     job.chunk_count = 3;
@@ -91,6 +93,11 @@ TEST(LowerJobs, JoinsCountTheirMessagesAndNoneWaitsForALaterOne) {
     if (join == kNone) continue;
     ++arrivals[static_cast<size_t>(join)];
     last_arrival[static_cast<size_t>(join)] = m;
+  }
+  for (const auto& [from, to] : schedule.join_arrivals) {  // joins of joins are made after both
+    ++arrivals[static_cast<size_t>(to)];
+    last_arrival[static_cast<size_t>(to)] =
+        std::max(last_arrival[static_cast<size_t>(to)], last_arrival[static_cast<size_t>(from)]);
   }
   EXPECT_EQ(arrivals, schedule.join_sizes);
   for (size_t m = 0; m < schedule.messages.size(); ++m) {

@@ -1,28 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/network_sim/topology/routing.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "common/base/split_mix.h"
 
 namespace sextant::network_sim {
 namespace {
 
 constexpr int64_t kUnreachable = std::numeric_limits<int64_t>::max();
 
-// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
-uint64_t SplitMix64(uint64_t x) {
-  x += 0x9E3779B97F4A7C15u;
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
+constexpr size_t kMostTracedLinks = 64;  // beyond, every pair is routed anew
 
 }  // namespace
 
-Router::Router(const Topology& topology, uint64_t ecmp_seed)
+Router::Router(const Topology& topology, const RoutingOptions& options)
     : topology_(topology),
-      mixed_seed_(SplitMix64(ecmp_seed)),
+      options_(options),
       distance_(static_cast<size_t>(topology.node_count()), kUnreachable) {}
 
 std::vector<int32_t> Router::DimensionOrdered(int32_t source, int32_t destination) const {
@@ -93,9 +89,12 @@ void Router::Relax(int32_t node) {
   }
 }
 
-absl::StatusOr<std::vector<int32_t>> Router::Route(int32_t source, int32_t destination) {
+absl::StatusOr<std::vector<int32_t>> Router::Route(int32_t source, int32_t destination,
+                                                   uint64_t choice) {
   const bool grid = !topology_.grid().empty();
-  if (grid) {
+  const bool by_dimension = grid && options_.policy != Routing::kShortest &&
+                            options_.policy != Routing::kHashed && choice == 0;
+  if (by_dimension) {
     std::vector<int32_t> path = DimensionOrdered(source, destination);
     if (!path.empty()) return path;
   }
@@ -112,6 +111,13 @@ absl::StatusOr<std::vector<int32_t>> Router::Route(int32_t source, int32_t desti
                                                topology_.NodeName(source), " to ",
                                                topology_.NodeName(destination)));
   }
+  const bool hashed = !by_dimension && options_.policy != Routing::kShortest;
+  Descend(source, node, destination, hashed, base::SplitMix64(options_.ecmp_seed + choice), path);
+  return path;
+}
+
+void Router::Descend(int32_t source, int32_t node, int32_t destination, bool hashed,
+                     uint64_t mixed_seed, std::vector<int32_t>& path) const {
   std::vector<int32_t> next;
   while (node != destination) {
     next.clear();
@@ -123,15 +129,76 @@ absl::StatusOr<std::vector<int32_t>> Router::Route(int32_t source, int32_t desti
       }
     }
     size_t pick = 0;
-    if (!grid && next.size() > 1) {
+    if (hashed && next.size() > 1) {
       const uint64_t key = (static_cast<uint64_t>(source) << 40) |
                            (static_cast<uint64_t>(destination) << 20) | static_cast<uint64_t>(node);
-      pick = SplitMix64(mixed_seed_ ^ key) % next.size();
+      pick = base::SplitMix64(mixed_seed ^ key) % next.size();
     }
     path.push_back(next[pick]);
     node = topology_.links()[static_cast<size_t>(next[pick])].to;
   }
-  return path;
+}
+
+TouchedPairs::TouchedPairs(const Topology& faulty)
+    : faulty_(faulty),
+      healthy_(faulty.Healthy()),
+      all_(faulty.removed_links().size() > kMostTracedLinks) {
+  removed_.assign(faulty.links().size() / 2, 0);
+  for (const int32_t link : faulty.removed_links()) {
+    removed_[static_cast<size_t>(link) / 2] = 1;
+    if (all_) continue;
+    const DirectedLink& l = healthy_.links()[static_cast<size_t>(link)];
+    distances_.push_back({DistancesFrom(l.from), DistancesFrom(l.to), l.cost});
+  }
+}
+
+std::vector<int32_t> TouchedPairs::DistancesFrom(int32_t node) const {
+  constexpr size_t kBuckets = 11;
+  std::vector<int32_t> distance(static_cast<size_t>(healthy_.node_count()),
+                                std::numeric_limits<int32_t>::max() / 4);
+  std::array<std::vector<int32_t>, kBuckets> buckets;
+  distance[static_cast<size_t>(node)] = 0;
+  buckets[0].push_back(node);
+  size_t queued = 1;
+  for (int32_t settled = 0; queued > 0; ++settled) {
+    std::vector<int32_t>& bucket = buckets[static_cast<size_t>(settled) % kBuckets];
+    for (size_t i = 0; i < bucket.size(); ++i) {
+      --queued;
+      if (distance[static_cast<size_t>(bucket[i])] != settled) continue;
+      for (const int32_t index : healthy_.LinksFrom(bucket[i])) {
+        const DirectedLink& link = healthy_.links()[static_cast<size_t>(index)];
+        int32_t& known = distance[static_cast<size_t>(link.to)];
+        if (settled + link.cost >= known) continue;
+        known = settled + link.cost;
+        buckets[static_cast<size_t>(known) % kBuckets].push_back(link.to);
+        ++queued;
+      }
+    }
+    bucket.clear();
+  }
+  return distance;
+}
+
+bool TouchedPairs::Touches(absl::Span<const int32_t> healthy_path, Routing policy) const {
+  if (healthy_path.empty()) return false;
+  int32_t cost = 0;
+  for (const int32_t link : healthy_path) {
+    if (removed_[static_cast<size_t>(link) / 2]) return true;
+    cost += healthy_.links()[static_cast<size_t>(link)].cost;
+  }
+  const bool one_path = !faulty_.grid().empty() && policy == Routing::kAutomatic;
+  if (one_path) return false;
+  if (all_ || policy == Routing::kAdaptive) return true;
+  const size_t source =
+      static_cast<size_t>(healthy_.links()[static_cast<size_t>(healthy_path.front())].from);
+  const size_t destination =
+      static_cast<size_t>(healthy_.links()[static_cast<size_t>(healthy_path.back())].to);
+  for (const Removed& link : distances_) {
+    const int32_t ahead = link.from_a[source] + link.cost + link.from_b[destination];
+    const int32_t back = link.from_b[source] + link.cost + link.from_a[destination];
+    if (std::min(ahead, back) == cost) return true;
+  }
+  return false;
 }
 
 }  // namespace sextant::network_sim

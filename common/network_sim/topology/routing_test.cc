@@ -17,7 +17,7 @@ constexpr LinkClass kLink = {50e9, 500e-9};
 // Nodes of the path from source to destination, both included.
 std::vector<int32_t> Nodes(const Topology& topology, int32_t source, int32_t destination,
                            uint64_t seed = 1) {
-  Router router(topology, seed);
+  Router router(topology, {Routing::kAutomatic, seed});
   const absl::StatusOr<std::vector<int32_t>> path = router.Route(source, destination);
   EXPECT_TRUE(path.ok()) << path.status();
   std::vector<int32_t> nodes = {source};
@@ -34,7 +34,7 @@ Topology Grid(TopologyKind kind, std::vector<int64_t> dimensions,
   spec.kind = kind;
   spec.links.assign(dimensions.size(), kLink);
   spec.dimensions = std::move(dimensions);
-  return *Topology::Create(spec, faults);
+  return *Topology::Create(spec).WithFaults({.links = faults});
 }
 
 Topology LeafSpine(int64_t leaves, int64_t per_leaf, int64_t spines) {
@@ -44,7 +44,7 @@ Topology LeafSpine(int64_t leaves, int64_t per_leaf, int64_t spines) {
   spec.endpoints_per_leaf = per_leaf;
   spec.spine_count = spines;
   spec.nic = spec.uplink = kLink;
-  return *Topology::Create(spec, {});
+  return Topology::Create(spec);
 }
 
 TEST(Router, GridsGoDimensionByDimensionTheShorterWay) {
@@ -67,7 +67,7 @@ TEST(Router, APairDetoursOnlyWhereItsPathIsCut) {
 
 TEST(Router, ACutNetworkIsUnreachableNotEndless) {
   const Topology line = Grid(TopologyKind::kLine, {4}, {{1, 2, 0}});
-  Router router(line, 1);
+  Router router(line, {});
   const absl::Status status = router.Route(0, 3).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
   EXPECT_THAT(std::string(status.message()), HasSubstr("no surviving path from ep0 to ep3"));
@@ -93,14 +93,15 @@ TEST(Router, TrafficInsideAServerStaysOnNvSwitch) {
   spec.server_count = 4;
   spec.gpus_per_server = 2;
   spec.nvlink = spec.nic = kLink;
-  const Topology topology = *Topology::Create(spec, {});
+  const Topology topology = Topology::Create(spec);
   EXPECT_THAT(Nodes(topology, 0, 1), ElementsAre(0, 8, 1));
   EXPECT_THAT(Nodes(topology, 0, 2), ElementsAre(0, 12, 2));  // same position: its rail
   // Another position: to the rail of one of them, over NVSwitch at one end.
   EXPECT_EQ(Nodes(topology, 0, 3).size(), 5u);
   // A GPU that lost its rail uses its neighbour's.
   const std::vector<LinkFault> faults = {{0, 12, 0}};
-  EXPECT_THAT(Nodes(*Topology::Create(spec, faults), 0, 2), ElementsAre(0, 8, 1, 13, 3, 9, 2));
+  EXPECT_THAT(Nodes(*topology.WithFaults({.links = faults}), 0, 2),
+              ElementsAre(0, 8, 1, 13, 3, 9, 2));
 }
 
 }  // namespace

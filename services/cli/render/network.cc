@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "services/cli/render/json_writer.h"
 #include "services/cli/render/number.h"
 #include "services/cli/render/quantity.h"
@@ -15,6 +17,12 @@ namespace {
 using network_sim::NetworkJobResult;
 using network_sim::NetworkResult;
 using network_sim::NetworkStatus;
+
+// Against the same case without its faults.
+std::string SlowdownText(const NetworkResult& result) {
+  if (result.faulty_link_count == 0 || !(result.slowdown > 0)) return "-";
+  return absl::StrFormat("%.2fx", result.slowdown);
+}
 
 }  // namespace
 
@@ -36,6 +44,7 @@ std::string NetworkJson(const std::vector<NetworkResult>& results) {
     for (const NetworkJobResult& job : result.jobs) {
       json.BeginObject();
       json.Field("name", job.name);
+      json.Field("algorithm", job.algorithm);
       json.Field("start_seconds", job.start_seconds);
       json.Field("finish_seconds", timed ? std::optional(job.finish_seconds) : std::nullopt);
       json.Field("total_seconds", timed ? std::optional(job.total_seconds) : std::nullopt);
@@ -45,6 +54,15 @@ std::string NetworkJson(const std::vector<NetworkResult>& results) {
     json.FieldOrNull("limiting_link", result.limiting_link);
     json.Field("limiting_link_seconds",
                timed ? std::optional(result.limiting_link_seconds) : std::nullopt);
+    const bool compared = timed && result.healthy_seconds > 0;
+    json.Field("healthy_seconds", compared ? std::optional(result.healthy_seconds) : std::nullopt);
+    json.Field("slowdown", compared ? std::optional(result.slowdown) : std::nullopt);
+    json.Field("faulty_link_count", result.faulty_link_count);
+    json.Field("rerouted_count", result.rerouted_count);
+    json.Field("reembedded_count", result.reembedded_count);
+    json.Field("unreachable_ranks", result.unreachable_ranks);
+    json.Field("mapping", result.mapping);
+    json.Field("mapping_gain", result.mapping_gain);
     json.EndObject();
   }
   json.EndArray();
@@ -63,17 +81,30 @@ std::string NetworkCsv(const std::vector<NetworkResult>& results) {
 }
 
 std::string NetworkText(const std::vector<NetworkResult>& results) {
-  Table table({{"case"}, {"fidelity"}, {"time", Align::kRight}, {"limiting link"}, {"status"}});
+  Table table({{"case"},
+               {"fidelity"},
+               {"time", Align::kRight},
+               {"slow-down", Align::kRight},
+               {"limiting link"},
+               {"status"}});
   for (const NetworkResult& result : results) {
     const bool timed = result.status == NetworkStatus::kOk;
     const std::string status(network_sim::NetworkStatusName(result.status));
     table.AddRow({result.case_id, std::string(network_sim::FidelityName(result.fidelity)),
-                  timed ? FormatSeconds(result.total_seconds) : "-", result.limiting_link,
+                  timed ? FormatSeconds(result.total_seconds) : "-", SlowdownText(result),
+                  result.limiting_link,
                   result.reason.empty() ? status : absl::StrCat(status, ": ", result.reason)});
+    if (!result.mapping.empty()) {
+      table.AddRow({absl::StrCat("  layout ", absl::StrJoin(result.mapping, ", ")), "", "", "",
+                    result.mapping_gain > 1
+                        ? absl::StrFormat("%.2f times faster than as given", result.mapping_gain)
+                        : "",
+                    ""});
+    }
     if (result.jobs.size() < 2) continue;
     for (const NetworkJobResult& job : result.jobs) {
-      table.AddRow({absl::StrCat("  ", job.name), "",
-                    timed ? FormatSeconds(job.total_seconds) : "-", "", ""});
+      table.AddRow({absl::StrCat("  ", job.name, " (", job.algorithm, ")"), "",
+                    timed ? FormatSeconds(job.total_seconds) : "-", "", "", ""});
     }
   }
   return table.ToText();
