@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kUnreachable = std::numeric_limits<int64_t>::max();
 
+constexpr size_t kLargeDegree = 32;
 constexpr size_t kMostTracedLinks = 64;  // beyond, every pair is routed anew
 
 }  // namespace
@@ -19,7 +20,19 @@ constexpr size_t kMostTracedLinks = 64;  // beyond, every pair is routed anew
 Router::Router(const Topology& topology, const RoutingOptions& options)
     : topology_(topology),
       options_(options),
-      distance_(static_cast<size_t>(topology.node_count()), kUnreachable) {}
+      distance_(static_cast<size_t>(topology.node_count()), kUnreachable),
+      uniform_cost_(static_cast<size_t>(topology.node_count()), 0) {
+  for (int32_t node = 0; node < topology.node_count(); ++node) {
+    const absl::Span<const int32_t> links = topology.LinksFrom(node);
+    if (links.size() < kLargeDegree) continue;
+    const auto cost = [&](int32_t link) {
+      return topology.links()[static_cast<size_t>(link)].cost;
+    };
+    const bool uniform = std::all_of(links.begin(), links.end(),
+                                     [&](int32_t link) { return cost(link) == cost(links[0]); });
+    if (uniform) uniform_cost_[static_cast<size_t>(node)] = cost(links[0]);
+  }
+}
 
 std::vector<int32_t> Router::DimensionOrdered(int32_t source, int32_t destination) const {
   std::vector<int32_t> path;
@@ -63,30 +76,62 @@ void Router::StartFrom(int32_t destination) {
 // Dial's algorithm: costs are small integers, so a ring of buckets is the queue. Stops as soon as
 // the node's distance is final, which makes all nearer ones final too.
 void Router::Settle(int32_t node) {
-  while (queued_ > 0 && distance_[static_cast<size_t>(node)] > settled_) {
+  while (distance_[static_cast<size_t>(node)] > settled_) {
+    Pull(node);
+    if (queued_ == 0 || distance_[static_cast<size_t>(node)] == settled_) return;
     std::vector<int32_t>& bucket = buckets_[static_cast<size_t>(settled_ % kBuckets)];
     for (size_t i = 0; i < bucket.size(); ++i) {
       --queued_;
-      if (distance_[static_cast<size_t>(bucket[i])] == settled_) Relax(bucket[i]);
+      const int32_t entry = bucket[i];
+      if (entry < 0) {
+        Relax(~entry, 0);
+      } else if (distance_[static_cast<size_t>(entry)] == settled_) {
+        Expand(entry);
+      }
     }
     bucket.clear();
     ++settled_;
   }
 }
 
-void Router::Relax(int32_t node) {
+// The node's distance where a nearer neighbour gives it: final, for all nearer ones are.
+void Router::Pull(int32_t node) {
+  const absl::Span<const int32_t> links = topology_.LinksFrom(node);
+  if (links.size() >= kLargeDegree) return;  // it will be reached
+  for (const int32_t index : links) {
+    const DirectedLink& link = topology_.links()[static_cast<size_t>(index)];
+    const int64_t beyond = distance_[static_cast<size_t>(link.to)];
+    if (beyond < settled_ && beyond + link.cost == settled_) return Reach(node, settled_);
+  }
+}
+
+// A switch with many links of one cost waits until they matter: most searches end before.
+void Router::Expand(int32_t node) {
+  const int32_t cost = uniform_cost_[static_cast<size_t>(node)];
+  if (cost == 0) return Relax(node, -1);
+  buckets_[static_cast<size_t>((settled_ + cost) % kBuckets)].push_back(~node);
+  ++queued_;
+}
+
+// Reaches the neighbours; `cost` is what is left of each link's cost, -1: all of it.
+void Router::Relax(int32_t node, int32_t cost) {
   for (const int32_t index : topology_.LinksFrom(node)) {
     const DirectedLink& link = topology_.links()[static_cast<size_t>(index)];
-    int64_t& known = distance_[static_cast<size_t>(link.to)];
-    const int64_t through = settled_ + link.cost;  // links cost the same both ways
-    if (through >= known) continue;
+    // Links cost the same both ways.
+    const int64_t through = settled_ + (cost < 0 ? link.cost : cost);
+    if (through >= distance_[static_cast<size_t>(link.to)]) continue;
     // A node with one link forwards for nobody; Route steps over it where it is the source.
     if (topology_.LinksFrom(link.to).size() == 1) continue;
-    if (known == kUnreachable) touched_.push_back(link.to);
-    known = through;
-    buckets_[static_cast<size_t>(through % kBuckets)].push_back(link.to);
-    ++queued_;
+    Reach(link.to, through);
   }
+}
+
+void Router::Reach(int32_t node, int64_t distance) {
+  int64_t& known = distance_[static_cast<size_t>(node)];
+  if (known == kUnreachable) touched_.push_back(node);
+  known = distance;
+  buckets_[static_cast<size_t>(distance % kBuckets)].push_back(node);
+  ++queued_;
 }
 
 absl::StatusOr<std::vector<int32_t>> Router::Route(int32_t source, int32_t destination,
@@ -100,8 +145,9 @@ absl::StatusOr<std::vector<int32_t>> Router::Route(int32_t source, int32_t desti
   }
   StartFrom(destination);
   std::vector<int32_t> path;
+  if (source == destination) return path;
   int32_t node = source;
-  if (source != destination && topology_.LinksFrom(source).size() == 1) {
+  if (topology_.LinksFrom(source).size() == 1) {
     path.push_back(topology_.LinksFrom(source)[0]);
     node = topology_.links()[static_cast<size_t>(path[0])].to;
   }

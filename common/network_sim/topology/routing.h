@@ -40,15 +40,20 @@ class Router {
                std::vector<int32_t>& path) const;
   void StartFrom(int32_t destination);
   void Settle(int32_t node);
-  void Relax(int32_t node);
+  void Pull(int32_t node);
+  void Expand(int32_t node);
+  void Relax(int32_t node, int32_t cost);
+  void Reach(int32_t node, int64_t distance);
 
   const Topology& topology_;
   const RoutingOptions options_;
   int32_t distances_to_ = -1;
-  std::vector<int64_t> distance_;                       // to distances_to_; final up to settled_
-  std::vector<int32_t> touched_;                        // nodes whose distance was set
-  static constexpr int64_t kBuckets = 11;               // one more than the largest cost of a link
-  std::array<std::vector<int32_t>, kBuckets> buckets_;  // nodes by distance mod kBuckets
+  std::vector<int64_t> distance_;          // to distances_to_; final up to settled_
+  std::vector<int32_t> touched_;           // nodes whose distance was set
+  static constexpr int64_t kBuckets = 11;  // one more than the largest cost of a link
+  // Nodes by distance mod kBuckets; ~node: its neighbours are that far.
+  std::array<std::vector<int32_t>, kBuckets> buckets_;
+  std::vector<int32_t> uniform_cost_;  // of all links of a node with many; 0: not one cost
   int64_t settled_ = 0;
   int64_t queued_ = 0;
 };
