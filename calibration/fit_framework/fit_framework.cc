@@ -26,6 +26,7 @@ using parameters::ParameterSet;
 using workload::Job;
 
 constexpr size_t kMinProfileRows = 6;
+constexpr int kTrainingCount = static_cast<int>(orchestrator::kTrainingDescriptors.size());
 
 // What is known of software without a measurement of time.
 struct ProfileFact {
@@ -40,6 +41,47 @@ constexpr ProfileFact kFacts[] = {
     {"a100", "megatron-deepspeed", "training.fused_attention", 0},
     // FasterTransformer 5 guide: batched GEMMs and a softmax kernel in the context phase.
     {"a100", "fastertransformer-v5", "inference.fused_attention", 0},
+    // Cross-entropy over split vocabularies as a dozen element-wise kernels on fp32 logits: about
+    // 50 bytes a logit where one fused kernel moves 6 (megatron/core/tensor_parallel/
+    // cross_entropy.py; nanotron/parallel/sharded_parameters likewise).
+    {"", "megatron-lm", "training.loss_pass_factor", 8},
+    {"", "megatron-deepspeed", "training.loss_pass_factor", 8},
+    {"", "nanotron", "training.loss_pass_factor", 8},
+    // DeepSpeed's pipeline engine, which ZeRO needs, sends whole activations from every tensor
+    // parallel rank (deepspeed/runtime/pipe/engine.py: is_grad_partitioned = False), and leaves the
+    // sum of gradients to autograd.
+    {"", "megatron-deepspeed", "training.pipeline_send_split", 0},
+    {"", "megatron-deepspeed", "training.fused_gradient_sum", 0},
+    // nanotron adds bf16 gradients to fp32 sums after each backward pass.
+    {"", "nanotron", "training.fused_gradient_sum", 0},
+    // nanotron's ZeRO-1 scatters and gathers tensor by tensor: four matrices and two norms a layer.
+    {"", "nanotron", "training.shard_messages_per_layer", 6},
+    // FlashAttention-2 on Hopper: up to 335 TFLOP/s forward and backward together (Dao 2023,
+    // section 4.1), where the fitted kernels of the FlashAttention-3 generation reach about 500.
+    {"h100", "nanotron", "training.attention_slowdown", 1.5},
+    {"h100", "torchtitan", "training.attention_slowdown", 1.5},
+    // MPT's Triton kernel with ALiBi. FlashAttention-2 is 1.3 to 1.5 times as fast forward and
+    // about twice backward on A100 (Dao 2023, figures 4 to 6); from A100 to H100 code without the
+    // new instructions gains a factor of 1.5 (the same, section 4.1).
+    {"a100", "pytorch-fsdp", "training.attention_slowdown", 1.9},
+    {"h100", "pytorch-fsdp", "training.attention_slowdown", 2.7},
+    // Eager cross-entropy: log-softmax and its gradient on fp32 copies of the logits.
+    {"", "pytorch-fsdp", "training.loss_pass_factor", 4},
+    // Fully sharded data parallelism gathers the next layer while one computes.
+    {"", "pytorch-fsdp", "training.data_parallel_hidden", 0.9},
+    {"", "pytorch-fsdp2", "training.data_parallel_hidden", 0.9},
+    {"", "torchtitan", "training.data_parallel_hidden", 0.9},
+    {"", "maxtext", "training.data_parallel_hidden", 0.9},
+    {"", "jax", "training.data_parallel_hidden", 0.9},
+    // Megatron-Core as NeMo configures it: gradient and parameter exchange behind compute, tensor
+    // parallel collectives behind the matrix products that feed them (user buffers), sends of an
+    // interleaved schedule behind the next chunk.
+    {"", "nemo", "training.data_parallel_hidden", 0.9},
+    {"", "nemo", "training.tensor_parallel_hidden", 0.7},
+    {"", "nemo", "training.pipeline_send_hidden", 1},
+    {"", "megatron-bridge", "training.data_parallel_hidden", 0.9},
+    {"", "megatron-bridge", "training.tensor_parallel_hidden", 0.7},
+    {"", "megatron-bridge", "training.pipeline_send_hidden", 1},
 };
 
 struct TrainingStepSeconds {
@@ -140,8 +182,9 @@ class Fitter {
         SEXTANT_ASSIGN_OR_RETURN(const orchestrator::PortAnswers answers,
                                  orchestrator::AskPorts(graph, row->job, *operators_, *network_));
         auto priced = std::make_shared<const orchestrator::PricedTraining>(
-            orchestrator::PriceTraining(graph, answers, row->job.plan.virtual_pipeline_size));
-        times.rows.push_back({DifferentiatedRow<8>(TrainingStepSeconds{std::move(priced)}, 8),
+            orchestrator::PriceTraining(graph, answers, row->job));
+        times.rows.push_back({DifferentiatedRow<kTrainingCount>(
+                                  TrainingStepSeconds{std::move(priced)}, kTrainingCount),
                               row->measured_seconds});
       }
       if (row->measured_memory_bytes.has_value()) {
@@ -152,10 +195,14 @@ class Fitter {
     }
     if (times.rows.size() >= kMinProfileRows) {
       const auto& t = resolved.training;
-      times.start = {t.step_seconds,         t.micro_batch_seconds, t.dispatch_seconds,
-                     t.compute_slowdown,     t.memory_pass_factor,  t.tensor_parallel_hidden,
-                     t.data_parallel_hidden, t.fused_attention};
-      times.constant.back() = true;  // chooses the kernels that were priced
+      times.start = {t.step_seconds,         t.micro_batch_seconds,     t.dispatch_seconds,
+                     t.compute_slowdown,     t.memory_pass_factor,      t.tensor_parallel_hidden,
+                     t.data_parallel_hidden, t.collective_host_seconds, t.attention_slowdown,
+                     t.fused_attention,      t.loss_pass_factor,        t.fused_gradient_sum,
+                     t.pipeline_send_hidden, t.pipeline_send_split,     t.shard_messages_per_layer};
+      // Facts about a framework's code, most of which choose the kernels that were priced.
+      std::fill(times.constant.begin() + orchestrator::kFittedTrainingParameters,
+                times.constant.end(), true);
       AddHostBoundStart(times, 2);
       SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(times, kOptions));
       Store(profile, orchestrator::kTrainingBlock, times, fit);

@@ -71,6 +71,10 @@ void ReadPlan(RowReader& row, RowFacts* facts, workload::Job* job) {
   } else if (plan.pipeline_parallel_size > 1) {
     warnings->push_back("schedule or vpp not stated: 1f1b assumed");
   }
+  if (job->framework == "nanotron" && plan.pipeline_parallel_size > 1) {
+    // nanotron cuts by the compute costs that its models state, the head among them.
+    plan.stage_split = workload::StageSplit::kCompute;
+  }
 }
 
 }  // namespace

@@ -22,14 +22,24 @@ struct TrainingParameters {
   T memory_pass_factor;
   T tensor_parallel_hidden;
   T data_parallel_hidden;
+  T collective_host_seconds;
+  T attention_slowdown;
   T fused_attention;
+  T loss_pass_factor;
+  T fused_gradient_sum;
+  T pipeline_send_hidden;
+  T pipeline_send_split;
+  T shard_messages_per_layer;
 
   static TrainingParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+    return {v[0], v[1], v[2],  v[3],  v[4],  v[5],  v[6], v[7],
+            v[8], v[9], v[10], v[11], v[12], v[13], v[14]};
   }
 };
 inline constexpr absl::string_view kTrainingBlock = "training";
-inline constexpr std::array<parameters::ParameterDescriptor, 8> kTrainingDescriptors = {{
+// The first eight are fitted; the rest are facts about a framework's code, held in a fit.
+inline constexpr size_t kFittedTrainingParameters = 8;
+inline constexpr std::array<parameters::ParameterDescriptor, 15> kTrainingDescriptors = {{
     {"step_seconds", 0.01, 0, 10,
      "Host time of one optimizer step outside all kernels (data loading, logging), seconds"},
     {"micro_batch_seconds", 1e-3, 0, 1,
@@ -44,8 +54,24 @@ inline constexpr std::array<parameters::ParameterDescriptor, 8> kTrainingDescrip
      "Share of tensor parallel communication that runs behind compute"},
     {"data_parallel_hidden", 0.5, 0, 1,
      "Share of data parallel communication that may run behind the backward pass"},
+    {"collective_host_seconds", 0, 0, 1e-2,
+     "Host time that each tensor parallel collective adds per rank of its group in a pipelined job "
+     "over several nodes, seconds"},
+    {"attention_slowdown", 1, 0.5, 6,
+     "Attention kernels of the framework over the accelerator's fitted ones (older generations)"},
     {"fused_attention", 1, 0, 1,
      "1: attention is one FlashAttention kernel; 0: separate scores, softmax and context kernels"},
+    {"loss_pass_factor", 1, 1, 16,
+     "Memory traffic of the framework's cross-entropy over that of one fused kernel"},
+    {"fused_gradient_sum", 1, 0, 1,
+     "1: weight gradients of micro-batches are summed inside the matrix kernels; 0: by kernels of "
+     "their own"},
+    {"pipeline_send_hidden", 0, 0, 1,
+     "Share of pipeline sends of an interleaved schedule that runs behind compute"},
+    {"pipeline_send_split", 1, 0, 1,
+     "0: where ZeRO shards, each tensor parallel rank sends a whole activation; 1: its part of it"},
+    {"shard_messages_per_layer", 0, 0, 64,
+     "Messages per layer in which ZeRO-1 and 2 exchange gradients and weights; 0: one for all"},
 }};
 
 // What an inference engine adds to the time of its kernels.

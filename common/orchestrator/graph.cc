@@ -85,6 +85,8 @@ class Builder {
         heads_(model_.attention_head_count / tp_),
         kv_heads_(std::max<int64_t>(1, model_.kv_head_count / tp_)),
         activation_bytes_(hardware::BytesPerElement(precisions_.vector)),
+        lora_rank_(job.IsTraining() ? std::get<workload::TrainingWorkload>(job.workload).lora_rank
+                                    : 0),
         tensor_(Place(job, tp_, 1)) {
     graph_.operators.reserve(48);
     graph_.collectives.reserve(16);
@@ -113,16 +115,18 @@ class Builder {
     return static_cast<int>(graph_.collectives.size()) - 1;
   }
 
-  void Use(Block& block, const Operator& op, OperatorClass category, double count = 1) {
+  void Use(Block& block, const Operator& op, OperatorClass category, double count = 1,
+           bool weight_gradient = false) {
     const int index = Add(op);
     count *= layer_share_;
     for (OperatorUse& use : block.operators) {
-      if (use.index == index && use.category == category) {
+      if (use.index == index && use.category == category &&
+          use.weight_gradient == weight_gradient) {
         use.count += count;
         return;
       }
     }
-    block.operators.push_back({index, count, category});
+    block.operators.push_back({index, count, category, weight_gradient});
   }
   CollectiveUse Communicate(CollectiveKind kind, double bytes, const Placement& placement,
                             CommunicationClass category, double count = 1) {
@@ -154,7 +158,8 @@ class Builder {
         OperatorClass::kMemoryBound, count);
   }
   // A projection with weights.
-  void Project(Block& block, int64_t m, int64_t n, int64_t k, double count = 1) {
+  void Project(Block& block, int64_t m, int64_t n, int64_t k, double count = 1,
+               bool weight_gradient = false) {
     Use(block,
         Operator{GemmShape{.m = m,
                            .n = n,
@@ -162,12 +167,21 @@ class Builder {
                            .weight_precision = precisions_.weight,
                            .block_scaled = precisions_.block_scaled},
                  precisions_.matrix},
-        OperatorClass::kMatrixMultiply, count);
+        OperatorClass::kMatrixMultiply, count, weight_gradient);
   }
-  // Its gradients: data C[m,k] and weight C[n,k].
+  // Its gradients: data C[m,k] and, of a trained weight, C[n,k].
   void ProjectBackward(Block& block, int64_t m, int64_t n, int64_t k) {
     Project(block, m, k, n);
-    Project(block, n, k, m);
+    if (lora_rank_ == 0) Project(block, n, k, m, 1, true);
+  }
+  // A low-rank adapter beside a projection: two thin products, and their gradients.
+  void Adapter(Block& block, int64_t m, int64_t n, int64_t k, bool backward) {
+    if (lora_rank_ == 0) return;
+    Project(block, m, lora_rank_, k);
+    Project(block, m, n, lora_rank_);
+    if (!backward) return;
+    Project(block, lora_rank_, k, m, 1, true);
+    Project(block, n, lora_rank_, m, 1, true);
   }
   void Batched(Block& block, OperatorClass category, int64_t batch, int64_t m, int64_t n, int64_t k,
                double count = 1) {
@@ -202,13 +216,17 @@ class Builder {
   // Keys that a query sees in a prompt, as the shape of one attention kernel. Context parallel
   // ranks hold one early and one late piece of the sequence, so that causal work is even.
   AttentionShape PromptAttention(AttentionPhase phase) const {
-    const int64_t keys = query_tokens_ * plan_.context_parallel_size;
+    const int64_t cp = plan_.context_parallel_size;
+    const int64_t keys = query_tokens_ * cp;
+    // An all-to-all gives each rank the whole sequence of its share of the heads.
+    const bool exchanged = cp > 1 && plan_.context_mode == workload::ContextMode::kAllToAll;
+    const int64_t kv_heads = exchanged ? std::max<int64_t>(1, kv_heads_ / cp) : kv_heads_;
     AttentionShape shape{.phase = phase,
                          .batch_size = sequences_,
-                         .query_tokens = query_tokens_,
+                         .query_tokens = exchanged ? keys : query_tokens_,
                          .key_tokens = keys,
-                         .head_count = heads_,
-                         .kv_head_count = kv_heads_,
+                         .head_count = exchanged ? heads_ / cp : heads_,
+                         .kv_head_count = kv_heads,
                          .head_size = model_.head_size,
                          .causal = model_.causal,
                          .kv_precision = precisions_.vector};
@@ -217,13 +235,13 @@ class Builder {
       shape.causal = false;
       shape.key_tokens = std::max<int64_t>(
           1, std::llround(w - (model_.causal ? w * w / (2 * static_cast<double>(keys)) : 0)));
-    } else if (model_.causal && plan_.context_parallel_size > 1) {
+    } else if (model_.causal && cp > 1 && !exchanged) {
       shape.causal = false;
       shape.key_tokens = (keys + 1) / 2;
     }
     if (model_.IsLatent()) {
       const workload::LatentAttention& l = model_.latent_attention;
-      shape.kv_head_count = heads_;
+      shape.kv_head_count = shape.head_count;
       // Scores over nope + rope, context over value: the mean has the same arithmetic.
       shape.head_size = (l.nope_head_size + l.rope_head_size + l.value_head_size + 1) / 2;
     }
@@ -248,9 +266,10 @@ class Builder {
     };
     if (!job_.IsTraining()) TransposeHeads(block);
     if (phase == AttentionPhase::kBackward) {
-      Batched(block, OperatorClass::kAttention, batch, q, keys, d);     // gradient of scores
-      Batched(block, OperatorClass::kAttention, batch, keys, d, q, 2);  // of values and keys
-      Batched(block, OperatorClass::kAttention, batch, q, d, keys);     // of queries
+      // Gradients of scores, of values and keys, of queries.
+      Batched(block, OperatorClass::kAttention, batch, q, keys, d);
+      Batched(block, OperatorClass::kAttention, batch, keys, d, q, 2);
+      Batched(block, OperatorClass::kAttention, batch, q, d, keys);
       stream(MemoryBoundKind::kAdd);  // softmax backward: gradient and output in, one out
       if (HasDropout()) stream(MemoryBoundKind::kElementwise);
       return;
@@ -275,10 +294,22 @@ class Builder {
     }
   }
 
-  // Keys and values pass around the ring of context parallel ranks.
+  // Keys and values pass around the ring of context parallel ranks; or queries, keys and values
+  // change from a part of the sequence to a part of the heads, and the output back.
   void ContextExchange(Block& block, double passes) {
     const int64_t cp = plan_.context_parallel_size;
     if (cp <= 1) return;
+    if (plan_.context_mode == workload::ContextMode::kAllToAll) {
+      const Placement group = Place(job_, cp, tp_);
+      const double query_bytes = static_cast<double>(tokens_) *
+                                 static_cast<double>(AttentionOutputSize()) * activation_bytes_;
+      const double kv_bytes =
+          static_cast<double>(tokens_) * KvBytesPerTokenPerLayer(model_, tp_, precisions_.vector);
+      Use(block, CollectiveKind::kAllToAll, query_bytes + kv_bytes, group,
+          CommunicationClass::kTensor);
+      Use(block, CollectiveKind::kAllToAll, query_bytes, group, CommunicationClass::kTensor);
+      return;
+    }
     Placement neighbours = Place(job_, cp, tp_);
     const bool inside = neighbours.ranks_per_node == cp;
     neighbours.group_size = 2;
@@ -358,6 +389,7 @@ class Builder {
     if (!model_.IsLatent()) {
       const int64_t queries = (model_.gated_attention ? 2 : 1) * heads_;
       project((queries + 2 * kv_heads_) * model_.head_size, h);
+      Adapter(block, tokens_, (queries + 2 * kv_heads_) * model_.head_size, h, backward);
       return;
     }
     const workload::LatentAttention& l = model_.latent_attention;
@@ -396,12 +428,14 @@ class Builder {
       Memory(block, MemoryBoundKind::kRotary, tokens_, (heads_ + kv_heads_) * RotarySize());
     }
     Project(block, tokens_, h, AttentionOutputSize());
+    Adapter(block, tokens_, h, AttentionOutputSize(), false);
     Memory(block, MemoryBoundKind::kAdd, split_tokens_, h);
     TensorReduce(block, 1);
   }
   void AttentionAroundBackward(Block& block) {
     const int64_t h = model_.hidden_size;
     ProjectBackward(block, tokens_, h, AttentionOutputSize());
+    Adapter(block, tokens_, h, AttentionOutputSize(), true);
     if (HasRotary()) {
       Memory(block, MemoryBoundKind::kRotary, tokens_, (heads_ + kv_heads_) * RotarySize());
     }
@@ -439,7 +473,8 @@ class Builder {
   }
   void FfnBackward(Block& block, bool mixture) {
     if (mixture) {
-      MixtureFfn(block, 2);  // data and weight gradients: twice the arithmetic of the forward pass
+      // Data and, of trained weights, weight gradients: each the arithmetic of the forward pass.
+      MixtureFfn(block, lora_rank_ == 0 ? 2 : 1, true);
     } else {
       DenseFfnBackward(block, CeilDivide(model_.ffn_size, tp_));
     }
@@ -465,8 +500,25 @@ class Builder {
     });
   }
 
+  // Adds a micro-batch's gradients of `parameters` weights to the sums of the step.
+  void SumGradients(Block& block, double parameters) {
+    if (options_.fused_gradient_sum || parameters <= 0) return;
+    constexpr int64_t kColumns = 1024;
+    Use(block,
+        Operator{MemoryBoundShape{.kind = MemoryBoundKind::kAdd,
+                                  .rows = std::max<int64_t>(1, std::llround(parameters / kColumns)),
+                                  .columns = kColumns},
+                 Precision::kFp32},
+        OperatorClass::kMemoryBound);
+  }
+
   void EmbeddingForward(Block& block) {
     const int64_t h = model_.hidden_size;
+    if (model_.patch_input_size > 0) {
+      Project16(block, tokens_, h, model_.patch_input_size);
+      if (model_.learned_position_count > 0) Memory(block, MemoryBoundKind::kAdd, tokens_, h);
+      return;
+    }
     Memory(block, MemoryBoundKind::kEmbedding, tokens_, h);
     if (model_.learned_position_count > 0) Memory(block, MemoryBoundKind::kAdd, tokens_, h);
     const double bytes = static_cast<double>(tokens_) * static_cast<double>(h) * activation_bytes_;
@@ -475,6 +527,11 @@ class Builder {
         bytes, tensor_, CommunicationClass::kTensor);
   }
   void EmbeddingBackward(Block& block) {
+    if (lora_rank_ > 0) return;
+    if (model_.patch_input_size > 0) {
+      Project16(block, model_.hidden_size, model_.patch_input_size, tokens_, true);
+      return;
+    }
     Memory(block, MemoryBoundKind::kEmbedding, tokens_, model_.hidden_size);
     if (plan_.sequence_parallel) {
       Use(block, CollectiveKind::kAllGather,
@@ -488,10 +545,11 @@ class Builder {
   // fp32 numbers a token (largest logit, target logit, sum of exponentials).
   void HeadForwardTraining(Block& block) {
     const int64_t h = model_.hidden_size;
-    const int64_t vocabulary = CeilDivide(model_.vocabulary_size, tp_);
+    const int64_t vocabulary = VocabularyRowsPerRank(model_, tp_);
+    const int64_t tokens = HeadTokens();
     Memory(block, MemoryBoundKind::kNorm, split_tokens_, h);
-    Project16(block, tokens_, vocabulary, h);
-    Memory(block, MemoryBoundKind::kCrossEntropy, tokens_, vocabulary);
+    Project16(block, tokens, vocabulary, h);
+    Memory(block, MemoryBoundKind::kCrossEntropy, tokens, vocabulary, options_.loss_pass_factor);
     Use(block, CollectiveKind::kAllReduce, 4 * static_cast<double>(tokens_), tensor_,
         CommunicationClass::kTensor, 3);
     if (plan_.sequence_parallel) {
@@ -502,9 +560,10 @@ class Builder {
   }
   void HeadBackward(Block& block) {
     const int64_t h = model_.hidden_size;
-    const int64_t vocabulary = CeilDivide(model_.vocabulary_size, tp_);
-    Project16(block, tokens_, h, vocabulary);
-    Project16(block, vocabulary, h, tokens_);
+    const int64_t vocabulary = VocabularyRowsPerRank(model_, tp_);
+    const int64_t tokens = HeadTokens();
+    Project16(block, tokens, h, vocabulary);
+    if (lora_rank_ == 0) Project16(block, vocabulary, h, tokens, true);
     Memory(block, MemoryBoundKind::kNormBackward, split_tokens_, h);
     Use(block,
         plan_.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce,
@@ -523,17 +582,37 @@ class Builder {
     Memory(block, MemoryBoundKind::kSoftmax, sequences, model_.vocabulary_size);
   }
 
-  // ZeRO-3: a layer's parameters are gathered before each pass and its gradients scattered after
-  // the backward pass of every micro-batch.
-  void ShardedData(TrainingBlocks& blocks, double parameters) {
-    if (plan_.zero_stage < 3 || parameters <= 0) return;
-    const Placement group = DataGroup();
-    const double bytes = parameters * activation_bytes_;
+  // ZeRO-3: a layer's parameters are gathered before each pass. From ZeRO-2 on its gradients are
+  // scattered after the backward pass of every micro-batch, since no rank keeps their sum whole.
+  void ShardedData(TrainingBlocks& blocks, const RankParameters& all,
+                   const RankParameters& trained) {
+    if (plan_.zero_stage < 2) return;
     const auto category = CommunicationClass::kShardedData;
-    Use(blocks.forward, CollectiveKind::kAllGather, bytes, group, category);
-    Use(blocks.backward, CollectiveKind::kAllGather, bytes, group, category);
-    Use(blocks.backward, CollectiveKind::kReduceScatter,
-        parameters * std::min(options_.gradient_bytes, 4.0), group, category);
+    const auto exchange = [&](double parameters, double trained_parameters, Placement group) {
+      if (parameters <= 0) return;
+      if (plan_.zero_stage >= 3) {
+        const double bytes = parameters * activation_bytes_;
+        Use(blocks.forward, CollectiveKind::kAllGather, bytes, group, category);
+        Use(blocks.backward, CollectiveKind::kAllGather, bytes, group, category);
+      }
+      if (trained_parameters <= 0) return;
+      Use(blocks.backward, CollectiveKind::kReduceScatter,
+          trained_parameters * std::min(options_.gradient_bytes, 4.0), group, category);
+    };
+    exchange(all.Dense(), trained.Dense(), ShardGroup(DataGroup(), tp_));
+    exchange(all.expert, trained.expert,
+             ShardGroup(ExpertDataGroup(),
+                        ExpertTensorParallelSize(plan_) * plan_.expert_parallel_size));
+  }
+
+  // The part of a group over which ZeRO shards, and the copies of one shard.
+  Placement ShardGroup(const Placement& group, int64_t stride) const {
+    const int64_t size = ShardGroupSize(plan_, group.group_size);
+    return size == group.group_size ? group : Place(job_, size, stride);
+  }
+  Placement CopyGroup(const Placement& group, int64_t stride) const {
+    const int64_t size = ShardGroupSize(plan_, group.group_size);
+    return Place(job_, group.group_size / size, stride * size);
   }
 
   // Ranks that hold the same parameters: data and context parallel together.
@@ -549,13 +628,14 @@ class Builder {
 
   StageStep Step(const StageClass& stage, workload::Optimizer optimizer) {
     StageStep step{.stage = stage};
-    const RankParameters rank = CountRankParameters(job_, stage);
+    const RankParameters rank = CountTrainedParameters(job_, stage);
     const Placement dense_group = DataGroup();
     const Placement expert_group = ExpertDataGroup();
-    const bool sharded = plan_.zero_stage >= 1;
-    const double owned =
-        rank.Dense() / (sharded ? static_cast<double>(dense_group.group_size) : 1.0) +
-        rank.expert / (sharded ? static_cast<double>(expert_group.group_size) : 1.0);
+    const auto shards = [&](const Placement& group) {
+      return plan_.zero_stage >= 1 ? static_cast<double>(ShardGroupSize(plan_, group.group_size))
+                                   : 1.0;
+    };
+    const double owned = rank.Dense() / shards(dense_group) + rank.expert / shards(expert_group);
     // Fused over all tensors: as many equal rows as fill the device, whatever the tensors' shapes.
     constexpr int64_t kColumns = 1024;
     const int64_t rows = std::max<int64_t>(1, std::llround(owned / kColumns));
@@ -568,10 +648,9 @@ class Builder {
     stream(optimizer == workload::Optimizer::kAdam ? MemoryBoundKind::kOptimizer
                                                    : MemoryBoundKind::kAdd);
     stream(MemoryBoundKind::kElementwise);  // norm and clipping of the gradients
-    if (plan_.zero_stage < 3) {
-      Reduce(step, rank.Dense(), dense_group);
-      Reduce(step, rank.expert, expert_group);
-    }
+    Reduce(step, rank.Dense(), dense_group, tp_);
+    Reduce(step, rank.expert, expert_group,
+           ExpertTensorParallelSize(plan_) * plan_.expert_parallel_size);
     return step;
   }
 
@@ -585,9 +664,11 @@ class Builder {
                 std::max<int64_t>(1, std::min<int64_t>(stride, job_.cluster.gpus_per_node))};
   }
   // Tensor parallel ranks hold the same activations, or each its part: either way each sends one
-  // part (Narayanan et al. 2021, section 4.1).
+  // part (Narayanan et al. 2021, section 4.1). Frameworks without that optimization send all of a
+  // replicated activation from every rank.
   void Send(std::vector<CollectiveUse>& uses, double count) {
-    const double tokens = static_cast<double>(CeilDivide(tokens_, tp_));
+    const bool split = options_.pipeline_send_split || plan_.sequence_parallel;
+    const double tokens = static_cast<double>(split ? CeilDivide(tokens_, tp_) : tokens_);
     if (plan_.pipeline_parallel_size <= 1 || count <= 0) return;
     uses.push_back(Communicate(CollectiveKind::kSendReceive,
                                tokens * static_cast<double>(model_.hidden_size) * activation_bytes_,
@@ -619,10 +700,12 @@ class Builder {
     return model_.IsLatent() ? model_.latent_attention.rope_head_size : model_.head_size;
   }
   // Embedding-sized matrices stay in 16 bits when the layers are quantised.
-  void Project16(Block& block, int64_t m, int64_t n, int64_t k) {
+  void Project16(Block& block, int64_t m, int64_t n, int64_t k, bool weight_gradient = false) {
     Use(block, Operator{GemmShape{.m = m, .n = n, .k = k, .weight_precision = Head()}, Head()},
-        OperatorClass::kMatrixMultiply);
+        OperatorClass::kMatrixMultiply, 1, weight_gradient);
   }
+  // An image encoder classifies one token of each sequence.
+  int64_t HeadTokens() const { return model_.patch_input_size > 0 ? sequences_ : tokens_; }
   Precision Head() const {
     return precisions_.matrix == Precision::kTf32 ? Precision::kTf32 : precisions_.vector;
   }
@@ -635,7 +718,7 @@ class Builder {
     TensorReduce(block, 1);
   }
 
-  void MixtureFfn(Block& block, double passes) {
+  void MixtureFfn(Block& block, double passes, bool backward = false) {
     const workload::MixtureOfExperts& e = model_.experts;
     const int64_t h = model_.hidden_size;
     const int64_t ep = plan_.expert_parallel_size;
@@ -645,22 +728,25 @@ class Builder {
     const int64_t routed = etp == tp_ ? tokens_ : CeilDivide(tokens_, tp_);
     Project16(block, routed, e.expert_count, h);
     Memory(block, MemoryBoundKind::kSoftmax, routed, e.expert_count);
-    Use(block,
-        Operator{ExpertFfnShape{.token_count = routed * ep,
-                                .hidden_size = h,
-                                .ffn_size = e.expert_ffn_size,
-                                .expert_count = e.expert_count,
-                                .experts_per_token = e.experts_per_token,
-                                .tensor_parallel_size = etp,
-                                .expert_parallel_size = ep,
-                                .gated = model_.gated_ffn,
-                                .weight_precision = precisions_.weight,
-                                .block_scaled = precisions_.block_scaled},
-                 precisions_.matrix},
-        OperatorClass::kMatrixMultiply, passes);
-    if (e.shared_expert_count > 0) {
-      const int64_t ffn = CeilDivide(e.shared_expert_count * e.expert_ffn_size, tp_);
-      if (passes > 1) {
+    const ExpertFfnShape experts{.token_count = routed * ep,
+                                 .hidden_size = h,
+                                 .ffn_size = e.expert_ffn_size,
+                                 .expert_count = e.expert_count,
+                                 .experts_per_token = e.experts_per_token,
+                                 .tensor_parallel_size = etp,
+                                 .expert_parallel_size = ep,
+                                 .gated = model_.gated_ffn,
+                                 .weight_precision = precisions_.weight,
+                                 .block_scaled = precisions_.block_scaled};
+    Use(block, Operator{experts, precisions_.matrix}, OperatorClass::kMatrixMultiply,
+        passes > 1 ? 1 : passes);
+    if (passes > 1) {
+      Use(block, Operator{experts, precisions_.matrix}, OperatorClass::kMatrixMultiply, passes - 1,
+          true);
+    }
+    if (e.SharedFfnSize() > 0) {
+      const int64_t ffn = CeilDivide(e.SharedFfnSize(), tp_);
+      if (backward) {
         DenseFfnBackward(block, ffn);
       } else {
         DenseFfn(block, ffn);
@@ -674,7 +760,10 @@ class Builder {
     }
   }
 
-  void Reduce(StageStep& step, double parameters, const Placement& group) {
+  // What data parallel ranks exchange once a step, per ZeRO stage (Rajbhandari et al. 2020, section
+  // 7): 0 all-reduces gradients; 1 scatters them and gathers the updated weights; 2 has scattered
+  // them with each micro-batch and gathers; 3 has done both. Copies of a shard all-reduce it.
+  void Reduce(StageStep& step, double parameters, const Placement& group, int64_t stride) {
     if (group.group_size <= 1 || parameters <= 0) return;
     const double gradients = parameters * options_.gradient_bytes;
     const auto category = CommunicationClass::kShardedData;
@@ -682,9 +771,20 @@ class Builder {
       step.reduce.push_back(Communicate(CollectiveKind::kAllReduce, gradients, group, category));
       return;
     }
-    step.reduce.push_back(Communicate(CollectiveKind::kReduceScatter, gradients, group, category));
-    step.reduce.push_back(
-        Communicate(CollectiveKind::kAllGather, parameters * activation_bytes_, group, category));
+    const Placement shards = ShardGroup(group, stride);
+    const Placement copies = CopyGroup(group, stride);
+    const double messages = std::max(1.0, std::round(options_.shard_messages_per_layer *
+                                                     static_cast<double>(step.stage.LayerCount())));
+    const auto exchange = [&](CollectiveKind kind, double bytes, const Placement& place) {
+      if (place.group_size <= 1) return;
+      step.reduce.push_back(Communicate(kind, bytes / messages, place, category, messages));
+    };
+    if (plan_.zero_stage == 1) exchange(CollectiveKind::kReduceScatter, gradients, shards);
+    exchange(CollectiveKind::kAllReduce, gradients / static_cast<double>(shards.group_size),
+             copies);
+    if (plan_.zero_stage <= 2) {
+      exchange(CollectiveKind::kAllGather, parameters * activation_bytes_, shards);
+    }
   }
 
   const Job& job_;
@@ -697,6 +797,7 @@ class Builder {
   const int64_t heads_;
   const int64_t kv_heads_;
   const double activation_bytes_;
+  const int64_t lora_rank_;
   const Placement tensor_;
   int64_t sequences_ = 1;
   int64_t query_tokens_ = 1;
@@ -717,10 +818,10 @@ void BuildRecompute(Builder& builder, workload::Recompute recompute, bool fused,
   }
 }
 
-double OneLayerParameters(const Job& job, bool mixture) {
+StageClass OneLayer(bool mixture) {
   StageClass one;
   (mixture ? one.mixture_layer_count : one.dense_layer_count) = 1;
-  return CountRankParameters(job, one).Total();
+  return one;
 }
 
 }  // namespace
@@ -735,11 +836,16 @@ TrainingGraph BuildTrainingGraph(const Job& job, const GraphOptions& options) {
 
   graph.micro_batch_count =
       work.global_batch_size / (plan.micro_batch_size * plan.data_parallel_size);
+  const auto finish = [&](TrainingBlocks& blocks, const StageClass& part) {
+    const RankParameters trained = CountTrainedParameters(job, part);
+    builder.SumGradients(blocks.backward, trained.Total());
+    builder.ShardedData(blocks, CountRankParameters(job, part), trained);
+  };
   const auto layer = [&](TrainingBlocks& blocks, bool mixture) {
     builder.LayerForward(blocks.forward, mixture);
     builder.LayerBackward(blocks.backward, mixture);
     BuildRecompute(builder, plan.recompute, options.fused_attention, mixture, blocks.recompute);
-    builder.ShardedData(blocks, OneLayerParameters(job, mixture));
+    finish(blocks, OneLayer(mixture));
   };
   const bool mixture = job.model.IsMixture();
   if (!mixture || job.model.experts.dense_layer_count > 0) layer(graph.dense, false);
@@ -750,10 +856,9 @@ TrainingGraph BuildTrainingGraph(const Job& job, const GraphOptions& options) {
   builder.EmbeddingBackward(graph.embedding.backward);
   builder.HeadForwardTraining(graph.head.forward);
   builder.HeadBackward(graph.head.backward);
-  builder.ShardedData(graph.embedding, CountRankParameters(job, {.has_embedding = true}).embedding);
-  if (!(job.model.tied_embeddings && plan.pipeline_parallel_size == 1)) {
-    builder.ShardedData(graph.head, CountRankParameters(job, {.has_head = true}).output_head);
-  }
+  finish(graph.embedding, {.has_embedding = true});
+  const bool shared_table = job.model.tied_embeddings && plan.pipeline_parallel_size == 1;
+  if (!shared_table) finish(graph.head, {.has_head = true});
 
   for (const StageClass& stage : StageClasses(job)) {
     graph.stages.push_back(builder.Step(stage, work.optimizer));
@@ -762,7 +867,7 @@ TrainingGraph BuildTrainingGraph(const Job& job, const GraphOptions& options) {
   if (job.model.tied_embeddings && plan.pipeline_parallel_size > 1) {
     const double bytes =
         options.gradient_bytes * static_cast<double>(job.model.hidden_size) *
-        static_cast<double>(CeilDivide(job.model.vocabulary_size, plan.tensor_parallel_size));
+        static_cast<double>(VocabularyRowsPerRank(job.model, plan.tensor_parallel_size));
     graph.tied_embedding.push_back(builder.Communicate(CollectiveKind::kAllReduce, bytes,
                                                        builder.PipelineNeighbours(),
                                                        CommunicationClass::kShardedData));
@@ -889,9 +994,12 @@ double ModelFlopCount(const Job& job) {
   };
   if (const auto* work = std::get_if<workload::TrainingWorkload>(&job.workload)) {
     const double sequence = static_cast<double>(work->sequence_length);
-    const double forward =
-        2 * sequence * (per_layer_sum + head) + per_pair * prompt_pairs(sequence);
-    return 3 * forward * static_cast<double>(work->global_batch_size);
+    const double head_tokens = m.patch_input_size > 0 ? 1 : sequence;
+    const double forward = 2 * (sequence * per_layer_sum + head_tokens * head);
+    const double attention = per_pair * prompt_pairs(sequence);
+    // Frozen weights have a data gradient and no weight gradient.
+    const double passes = work->lora_rank > 0 ? 2 : 3;
+    return (passes * forward + 3 * attention) * static_cast<double>(work->global_batch_size);
   }
   const auto& work = std::get<workload::InferenceWorkload>(job.workload);
   const double prompt = static_cast<double>(work.prompt_tokens);

@@ -21,6 +21,7 @@ struct OperatorUse {
   int index = 0;     // into Graph::operators
   double count = 1;  // times in one pass through the block
   OperatorClass category = OperatorClass::kMatrixMultiply;
+  bool weight_gradient = false;  // may wait until a pipeline would be idle
 };
 struct CollectiveUse {
   int index = 0;  // into Graph::collectives
@@ -50,9 +51,13 @@ struct Graph {
 
 // How a framework lowers a layer.
 struct GraphOptions {
-  bool fused_attention = true;  // one FlashAttention kernel; false: scores, softmax, context
-  double gradient_bytes = 4;    // per parameter on the wire between data parallel ranks
-  int64_t pass_tokens = 2048;   // prompt tokens of a micro-batch of a pipelined engine
+  bool fused_attention = true;     // one FlashAttention kernel; false: scores, softmax, context
+  double gradient_bytes = 4;       // per parameter on the wire between data parallel ranks
+  int64_t pass_tokens = 2048;      // prompt tokens of a micro-batch of a pipelined engine
+  double loss_pass_factor = 1;     // memory traffic of cross-entropy over that of one kernel
+  bool fused_gradient_sum = true;  // micro-batches' gradients are summed inside matrix kernels
+  double shard_messages_per_layer = 0;  // of ZeRO-1 and 2 once a step; 0: one for all layers
+  bool pipeline_send_split = true;      // tensor parallel ranks share a pipeline send
 };
 
 // Once per optimizer step on one rank of a stage class.

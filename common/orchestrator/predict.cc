@@ -30,6 +30,7 @@ PricedBlock PriceBlock(const Block& block, const PortAnswers& answers) {
     switch (use.category) {
       case OperatorClass::kMatrixMultiply:
         priced.matrix_seconds += seconds;
+        if (use.weight_gradient) priced.weight_gradient_seconds += seconds;
         break;
       case OperatorClass::kAttention:
         priced.attention_seconds += seconds;
@@ -45,6 +46,7 @@ PricedBlock PriceBlock(const Block& block, const PortAnswers& answers) {
     switch (use.category) {
       case CommunicationClass::kTensor:
         priced.tensor_parallel_seconds += seconds;
+        priced.tensor_collective_count += use.count;
         break;
       case CommunicationClass::kContext:
         priced.context_parallel_seconds += seconds;
@@ -160,8 +162,8 @@ void NoteExtrapolation(const PortAnswers& answers, const FrameworkParameters<dou
 void PredictTraining(const Job& job, const TrainingGraph& graph, const PortAnswers& answers,
                      const FrameworkParameters<double>& parameters, Prediction& prediction) {
   const auto& work = std::get<workload::TrainingWorkload>(job.workload);
-  const TrainingTimes<double> times = TrainingStep(
-      PriceTraining(graph, answers, job.plan.virtual_pipeline_size), parameters.training);
+  const TrainingTimes<double> times =
+      TrainingStep(PriceTraining(graph, answers, job), parameters.training);
   prediction.breakdown = {{"matrix_multiply", times.matrix_multiply},
                           {"attention", times.attention},
                           {"memory_bound", times.memory_bound},
@@ -293,9 +295,14 @@ double PeakRate(const Job& job) {
 GraphOptions OptionsFor(const Job& job, const FrameworkParameters<double>& parameters) {
   const double fused =
       job.IsTraining() ? parameters.training.fused_attention : parameters.inference.fused_attention;
+  const TrainingParameters<double>& training = parameters.training;
   return {.fused_attention = fused >= 0.5,
           .gradient_bytes = std::clamp(parameters.memory.gradient_bytes, 2.0, 4.0),
-          .pass_tokens = std::llround(parameters.inference.pass_tokens)};
+          .pass_tokens = std::llround(parameters.inference.pass_tokens),
+          .loss_pass_factor = training.loss_pass_factor,
+          .fused_gradient_sum = training.fused_gradient_sum >= 0.5,
+          .shard_messages_per_layer = training.shard_messages_per_layer,
+          .pipeline_send_split = job.plan.zero_stage == 0 || training.pipeline_send_split >= 0.5};
 }
 
 absl::StatusOr<PortAnswers> AskPorts(const Graph& graph, const Job& job,
@@ -318,7 +325,7 @@ absl::StatusOr<PortAnswers> AskPorts(const Graph& graph, const Job& job,
 }
 
 PricedTraining PriceTraining(const TrainingGraph& graph, const PortAnswers& answers,
-                             int64_t virtual_pipeline_size) {
+                             const Job& job) {
   const PricedBlocks embedding = PriceBlocks(graph.embedding, answers);
   const PricedBlocks dense = PriceBlocks(graph.dense, answers);
   const PricedBlocks mixture = PriceBlocks(graph.mixture, answers);
@@ -344,7 +351,12 @@ PricedTraining PriceTraining(const TrainingGraph& graph, const PortAnswers& answ
   priced.send_seconds = PriceCollectives(graph.send, answers);
   priced.tied_embedding_seconds = PriceCollectives(graph.tied_embedding, answers);
   priced.micro_batch_count = graph.micro_batch_count;
-  priced.virtual_pipeline_size = virtual_pipeline_size;
+  priced.virtual_pipeline_size = job.plan.virtual_pipeline_size;
+  priced.schedule = job.plan.schedule;
+  const bool several_nodes = job.gpu_count > job.cluster.gpus_per_node;
+  if (job.plan.pipeline_parallel_size > 1 && several_nodes) {
+    priced.host_bound_group_size = static_cast<double>(job.plan.tensor_parallel_size);
+  }
   return priced;
 }
 

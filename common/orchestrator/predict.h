@@ -39,7 +39,7 @@ struct PortAnswers {
 // A job's graph with the ports' times in place: what the timeline formulas start from, and what a
 // fit of framework parameters holds fixed. Times of faults are included.
 PricedTraining PriceTraining(const TrainingGraph& graph, const PortAnswers& answers,
-                             int64_t virtual_pipeline_size);
+                             const workload::Job& job);
 PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& answers);
 
 // Asks both ports for everything in `graph`, with the job's faults applied to its cluster.

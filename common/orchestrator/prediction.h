@@ -31,8 +31,20 @@ struct MemoryPrediction {
   bool fits = true;
   int64_t shortfall_bytes = 0;  // 0 when it fits
   std::vector<MemoryPart> breakdown;
+  int64_t reserved_bytes = 0;  // what the caching allocator holds: total_bytes and fragmentation
+  // Training: largest micro_batch_size that fits with the rest of the plan as it is; 0: none.
+  std::optional<int64_t> largest_micro_batch_size;
 
   friend bool operator==(const MemoryPrediction&, const MemoryPrediction&) = default;
+};
+
+// Relative change of the total for a relative change of one resource.
+struct Sensitivity {
+  std::string resource;   // "matrix_rate", "hbm_bandwidth", "node_bandwidth", "network_bandwidth",
+                          // "launch_overhead"
+  double elasticity = 0;  // d ln(total_seconds) / d ln(resource)
+
+  friend bool operator==(const Sensitivity&, const Sensitivity&) = default;
 };
 
 // The answer to one job. Times are given whether or not the job fits.
@@ -60,6 +72,7 @@ struct Prediction {
   std::string parameter_set;  // version
   bool extrapolated = false;
   std::vector<std::string> warnings;
+  std::vector<Sensitivity> sensitivities;  // empty unless asked for
 
   friend bool operator==(const Prediction&, const Prediction&) = default;
 };

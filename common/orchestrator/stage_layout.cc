@@ -2,6 +2,7 @@
 #include "common/orchestrator/stage_layout.h"
 
 #include <algorithm>
+#include <variant>
 
 namespace sextant::orchestrator {
 
@@ -19,26 +20,80 @@ std::vector<int64_t> ChunkLayerCounts(int64_t layer_count, int64_t chunk_count) 
   return counts;
 }
 
+namespace {
+
+// Cuts where the weights visited by a token, counted through the layers and the head, pass the
+// even shares.
+std::vector<Chunk> ChunksByCompute(const ModelArchitecture& model, int64_t chunk_count) {
+  const workload::ParameterCounts counts = workload::CountParameters(model);
+  const double attention = static_cast<double>(counts.attention_per_layer);
+  const double dense = attention + static_cast<double>(counts.dense_ffn_per_layer);
+  double mixture = attention + static_cast<double>(counts.shared_experts_per_layer);
+  if (model.IsMixture()) {
+    mixture += static_cast<double>(counts.routed_experts_per_layer) *
+               static_cast<double>(model.experts.experts_per_token) /
+               static_cast<double>(model.experts.expert_count);
+  }
+  const double head =
+      static_cast<double>(model.vocabulary_size) * static_cast<double>(model.hidden_size);
+  const double total = static_cast<double>(counts.dense_layer_count) * dense +
+                       static_cast<double>(counts.mixture_layer_count) * mixture + head;
+  std::vector<Chunk> chunks(static_cast<size_t>(chunk_count));
+  chunks.front().has_embedding = true;
+  size_t at = 0;
+  double sum = 0;
+  const auto place = [&](double cost) -> Chunk& {
+    Chunk& chunk = chunks[at];
+    sum += cost;
+    const double share = static_cast<double>(at + 1) / static_cast<double>(chunk_count);
+    if (sum > total * share && at + 1 < chunks.size()) ++at;
+    return chunk;
+  };
+  for (int64_t layer = 0; layer < model.layer_count; ++layer) {
+    ++place(layer < counts.dense_layer_count ? dense : mixture).layer_count;
+  }
+  place(head).has_head = true;
+  return chunks;
+}
+
+}  // namespace
+
+std::vector<Chunk> ModelChunks(const workload::Job& job) {
+  const ParallelPlan& plan = job.plan;
+  const int64_t count = plan.pipeline_parallel_size * plan.virtual_pipeline_size;
+  if (plan.stage_layer_counts.empty() && plan.stage_split == workload::StageSplit::kCompute) {
+    return ChunksByCompute(job.model, count);
+  }
+  const std::vector<int64_t> layers = plan.stage_layer_counts.empty()
+                                          ? ChunkLayerCounts(job.model.layer_count, count)
+                                          : plan.stage_layer_counts;
+  std::vector<Chunk> chunks;
+  chunks.reserve(layers.size());
+  for (const int64_t n : layers) chunks.push_back({.layer_count = n});
+  chunks.front().has_embedding = true;
+  chunks.back().has_head = true;
+  return chunks;
+}
+
 std::vector<StageClass> StageClasses(const workload::Job& job) {
   const ModelArchitecture& model = job.model;
   const int64_t ranks = job.plan.pipeline_parallel_size;
-  const int64_t chunks = ranks * job.plan.virtual_pipeline_size;
   const int64_t dense_total =
       model.IsMixture() ? model.experts.dense_layer_count : model.layer_count;
-  const std::vector<int64_t> layers = ChunkLayerCounts(model.layer_count, chunks);
+  const std::vector<Chunk> chunks = ModelChunks(job);
 
   std::vector<StageClass> per_rank(static_cast<size_t>(ranks));
   int64_t first_layer = 0;
-  for (int64_t c = 0; c < chunks; ++c) {
-    StageClass& rank = per_rank[static_cast<size_t>(c % ranks)];
-    const int64_t count = layers[static_cast<size_t>(c)];
+  for (size_t c = 0; c < chunks.size(); ++c) {
+    StageClass& rank = per_rank[c % per_rank.size()];
+    const int64_t count = chunks[c].layer_count;
     const int64_t dense = std::clamp<int64_t>(dense_total - first_layer, 0, count);
     rank.dense_layer_count += dense;
     rank.mixture_layer_count += count - dense;
     first_layer += count;
+    rank.has_embedding |= chunks[c].has_embedding;
+    rank.has_head |= chunks[c].has_head;
   }
-  per_rank.front().has_embedding = true;
-  per_rank.back().has_head = true;
 
   std::vector<StageClass> classes;
   for (int64_t r = 0; r < ranks; ++r) {
@@ -60,8 +115,19 @@ std::vector<StageClass> StageClasses(const workload::Job& job) {
 }
 
 int64_t ExpertTensorParallelSize(const ParallelPlan& plan) {
+  if (plan.expert_tensor_parallel_size > 0) return plan.expert_tensor_parallel_size;
   const int64_t outside_tensor = plan.data_parallel_size * plan.context_parallel_size;
   return outside_tensor % plan.expert_parallel_size == 0 ? plan.tensor_parallel_size : 1;
+}
+
+int64_t VocabularyRowsPerRank(const ModelArchitecture& model, int64_t tensor_parallel_size) {
+  const int64_t rows = (model.vocabulary_size + tensor_parallel_size - 1) / tensor_parallel_size;
+  const int64_t multiple = std::max<int64_t>(1, model.vocabulary_multiple);
+  return (rows + multiple - 1) / multiple * multiple;
+}
+
+int64_t ShardGroupSize(const ParallelPlan& plan, int64_t group_size) {
+  return plan.shard_group_size > 0 ? std::min(plan.shard_group_size, group_size) : group_size;
 }
 
 RankParameters CountRankParameters(const workload::Job& job, const StageClass& stage) {
@@ -76,11 +142,15 @@ RankParameters CountRankParameters(const workload::Job& job, const StageClass& s
 
   RankParameters rank;
   if (stage.has_embedding) {
-    rank.embedding = hidden * (static_cast<double>(m.vocabulary_size) / tp +
-                               static_cast<double>(m.learned_position_count));
+    const double table =
+        m.patch_input_size > 0
+            ? static_cast<double>(m.patch_input_size + 1)
+            : static_cast<double>(VocabularyRowsPerRank(m, plan.tensor_parallel_size));
+    rank.embedding = hidden * (table + static_cast<double>(m.learned_position_count));
   }
   if (stage.has_head && !(m.tied_embeddings && stage.has_embedding)) {
-    rank.output_head = hidden * static_cast<double>(m.vocabulary_size) / tp;
+    rank.output_head =
+        hidden * static_cast<double>(VocabularyRowsPerRank(m, plan.tensor_parallel_size));
   }
   rank.norm = layers * static_cast<double>(counts.norms_per_layer) +
               mixture_layers * static_cast<double>(counts.router_per_layer) +
@@ -107,6 +177,23 @@ RankParameters CountRankParameters(const workload::Job& job, const StageClass& s
                 mixture_layers * static_cast<double>(counts.shared_experts_per_layer) / tp;
   rank.expert = mixture_layers * static_cast<double>(counts.routed_experts_per_layer) /
                 static_cast<double>(plan.expert_parallel_size * ExpertTensorParallelSize(plan));
+  return rank;
+}
+
+RankParameters CountTrainedParameters(const workload::Job& job, const StageClass& stage) {
+  const auto* work = std::get_if<workload::TrainingWorkload>(&job.workload);
+  if (work == nullptr || work->lora_rank == 0) return CountRankParameters(job, stage);
+  const ModelArchitecture& m = job.model;
+  const double tp = static_cast<double>(job.plan.tensor_parallel_size);
+  const double hidden = static_cast<double>(m.hidden_size);
+  const double heads = static_cast<double>(m.attention_head_count);
+  const double head = static_cast<double>(m.head_size);
+  const double query_key_value = (heads + 2 * static_cast<double>(m.kv_head_count)) * head;
+  // Two thin matrices beside the query-key-value and the output projection of each layer; the thin
+  // side is whole on every rank.
+  RankParameters rank;
+  rank.matrix = static_cast<double>(stage.LayerCount()) * static_cast<double>(work->lora_rank) *
+                (2 * hidden + (query_key_value + heads * head) / tp);
   return rank;
 }
 

@@ -26,6 +26,19 @@ struct StageClass {
 // O(chunk_count).
 std::vector<int64_t> ChunkLayerCounts(int64_t layer_count, int64_t chunk_count);
 
+// One model chunk of a pipeline, in model order.
+struct Chunk {
+  int64_t layer_count = 0;
+  bool has_embedding = false;
+  bool has_head = false;
+};
+
+// How a valid job cuts its model into pipeline x virtual chunks: as plan.stage_layer_counts lists
+// them, evenly (ChunkLayerCounts), or by arithmetic. The last walks over the layers and the output
+// head and starts a new chunk once the weights of those before exceed the chunk's share; chunks at
+// the end may stay empty (nanotron, pipeline_parallel/engine). O(layers).
+std::vector<Chunk> ModelChunks(const workload::Job& job);
+
 // The classes of equal pipeline ranks of a valid job, in order of first_rank. Chunk c of an
 // interleaved schedule lies on rank c modulo pipeline size. O(chunks x classes).
 std::vector<StageClass> StageClasses(const workload::Job& job);
@@ -34,6 +47,13 @@ std::vector<StageClass> StageClasses(const workload::Job& job);
 // the data and context parallel ranks (the usual default), 1 where they reach into the tensor
 // parallel ranks.
 int64_t ExpertTensorParallelSize(const workload::ParallelPlan& plan);
+
+// Rows of the vocabulary tables on one tensor parallel rank, padding included.
+int64_t VocabularyRowsPerRank(const workload::ModelArchitecture& model,
+                              int64_t tensor_parallel_size);
+
+// Ranks over which ZeRO shards what `group_size` ranks hold alike.
+int64_t ShardGroupSize(const workload::ParallelPlan& plan, int64_t group_size);
 
 // Parameters that one rank of `stage` holds after tensor and expert splits, before ZeRO.
 struct RankParameters {
@@ -47,6 +67,9 @@ struct RankParameters {
   double Total() const { return Dense() + expert; }
 };
 RankParameters CountRankParameters(const workload::Job& job, const StageClass& stage);
+
+// Those of them that are trained: all, or the low-rank adapters.
+RankParameters CountTrainedParameters(const workload::Job& job, const StageClass& stage);
 
 }  // namespace sextant::orchestrator
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "common/orchestrator/framework_parameters.h"
+#include "common/workload/job.h"
 
 // How priced work lies on a timeline. Templates on the scalar: double serves, ceres::Jet fits.
 // Kinks: host dispatch against device time, communication against what hides it, the slowest stage.
@@ -21,6 +22,8 @@ struct PricedBlock {
   double expert_parallel_seconds = 0;
   double sharded_data_seconds = 0;
   double kernel_count = 0;
+  double weight_gradient_seconds = 0;  // part of matrix_seconds
+  double tensor_collective_count = 0;
 
   void AddScaled(const PricedBlock& other, double factor) {
     matrix_seconds += factor * other.matrix_seconds;
@@ -31,6 +34,8 @@ struct PricedBlock {
     expert_parallel_seconds += factor * other.expert_parallel_seconds;
     sharded_data_seconds += factor * other.sharded_data_seconds;
     kernel_count += factor * other.kernel_count;
+    weight_gradient_seconds += factor * other.weight_gradient_seconds;
+    tensor_collective_count += factor * other.tensor_collective_count;
   }
 };
 
@@ -42,6 +47,7 @@ struct PricedStage {
   PricedBlock recompute;
   double reduce_seconds = 0;
   double optimizer_seconds = 0;
+  double slowdown = 1;  // kernel time of its slowest rank over a healthy one's
 };
 
 struct PricedTraining {
@@ -50,6 +56,9 @@ struct PricedTraining {
   double tied_embedding_seconds = 0;
   int64_t micro_batch_count = 1;
   int64_t virtual_pipeline_size = 1;
+  workload::PipelineSchedule schedule = workload::PipelineSchedule::k1f1b;
+  // Ranks of a tensor parallel group in a pipelined job over several nodes; otherwise 0.
+  double host_bound_group_size = 0;
 };
 
 // Parts that sum to Total().
@@ -101,67 +110,127 @@ struct ComputeTimes {
   T Total() const { return Device() + dispatch_excess; }
 };
 
+template <typename T>
+T AttentionSlowdown(const TrainingParameters<T>& p) {
+  return p.attention_slowdown;
+}
+template <typename T>
+T AttentionSlowdown(const InferenceParameters<T>&) {
+  return T(1);
+}
+
 template <typename T, typename Parameters>
 ComputeTimes<T> BlockCompute(const PricedBlock& block, const Parameters& p) {
-  ComputeTimes<T> times{.matrix = block.matrix_seconds * p.compute_slowdown,
-                        .attention = block.attention_seconds * p.compute_slowdown,
-                        .memory_bound = block.memory_bound_seconds * p.memory_pass_factor,
-                        .dispatch_excess = T(0)};
+  ComputeTimes<T> times{
+      .matrix = block.matrix_seconds * p.compute_slowdown,
+      .attention = block.attention_seconds * p.compute_slowdown * AttentionSlowdown(p),
+      .memory_bound = block.memory_bound_seconds * p.memory_pass_factor,
+      .dispatch_excess = T(0)};
   times.dispatch_excess = Larger(T(block.kernel_count * p.dispatch_seconds - times.Device()), T(0));
   return times;
 }
 
 // One micro-batch on one rank of a stage, without sends.
 template <typename T>
-TrainingTimes<T> StageMicroBatch(const PricedStage& stage, const TrainingParameters<T>& p) {
+TrainingTimes<T> StageMicroBatch(const PricedTraining& job, const PricedStage& stage,
+                                 const TrainingParameters<T>& p) {
   TrainingTimes<T> times;
-  const ComputeTimes<T> forward = BlockCompute<T>(stage.forward, p);
-  const ComputeTimes<T> backward = BlockCompute<T>(stage.backward, p);
-  const ComputeTimes<T> recompute = BlockCompute<T>(stage.recompute, p);
-  times.matrix_multiply = forward.matrix + backward.matrix;
-  times.attention = forward.attention + backward.attention;
-  times.memory_bound = forward.memory_bound + backward.memory_bound;
-  times.recompute = recompute.Device();
-  times.framework = forward.dispatch_excess + backward.dispatch_excess + recompute.dispatch_excess +
-                    p.micro_batch_seconds;
+  const double slow = stage.slowdown;
+  times.framework = T(p.micro_batch_seconds);
   for (const PricedBlock* block : {&stage.forward, &stage.backward, &stage.recompute}) {
-    const T compute = (block->matrix_seconds + block->attention_seconds) * p.compute_slowdown;
-    times.tensor_parallel_exposed +=
-        ExposedSeconds(T(block->tensor_parallel_seconds), p.tensor_parallel_hidden, compute);
+    const ComputeTimes<T> compute = BlockCompute<T>(*block, p);
+    if (block == &stage.recompute) {
+      times.recompute += compute.Device() * slow;
+    } else {
+      times.matrix_multiply += compute.matrix * slow;
+      times.attention += compute.attention * slow;
+      times.memory_bound += compute.memory_bound * slow;
+    }
+    const T window = (compute.matrix + compute.attention) * slow;
+    const T tensor =
+        ExposedSeconds(T(block->tensor_parallel_seconds), p.tensor_parallel_hidden, window);
     // The ring exchange of keys and values runs behind the attention of the piece at hand.
-    times.context_parallel_exposed += ExposedSeconds(
-        T(block->context_parallel_seconds), T(1), T(block->attention_seconds * p.compute_slowdown));
-    times.expert_parallel_exposed += T(block->expert_parallel_seconds);
-    times.data_parallel_exposed +=
-        ExposedSeconds(T(block->sharded_data_seconds), p.data_parallel_hidden, compute);
+    const T context =
+        ExposedSeconds(T(block->context_parallel_seconds), T(1), T(compute.attention * slow));
+    const T sharded =
+        ExposedSeconds(T(block->sharded_data_seconds), p.data_parallel_hidden, window);
+    // DualPipe runs the exchange of one direction's tokens behind the other direction's compute.
+    const bool dual = job.schedule == workload::PipelineSchedule::kDualPipe;
+    const T expert = ExposedSeconds(T(block->expert_parallel_seconds), T(dual ? 1.0 : 0.0), window);
+    times.tensor_parallel_exposed += tensor;
+    times.context_parallel_exposed += context;
+    times.data_parallel_exposed += sharded;
+    times.expert_parallel_exposed += expert;
+    // The host issues kernels and collectives while the device works on earlier ones.
+    const T host = block->kernel_count * p.dispatch_seconds + block->tensor_collective_count *
+                                                                  job.host_bound_group_size *
+                                                                  p.collective_host_seconds;
+    const T device = compute.Device() * slow + tensor + context + sharded + expert;
+    times.framework += Larger(T(host - device), T(0));
   }
   return times;
 }
 
-// One optimizer step. GPipe, 1F1B and interleaved 1F1B take equally long but for the bubble, which
-// interleaving divides by the number of chunks (Narayanan et al. 2021, section 2.2); a pipeline of
-// unequal stages runs at the pace of its slowest. O(stage classes).
+// Work of a stage that a pipeline waits for at the start and the end of a step, per stage that is
+// not the slowest. 1F1B and GPipe: forward and backward, F + B. Interleaving divides it by the
+// chunks (Narayanan et al. 2021, section 2.2). Zero bubble (Qi et al. 2023, section 2): with W of
+// B's weight gradients moved, F + B - W for H1 and F + B - 2 W for H2. DualPipe (DeepSeek-V3 2024,
+// table 2): half the ranks wait F&B + B - 3 W, the others nothing. None is below zero.
+template <typename T>
+T BubbleSeconds(const PricedTraining& job, const PricedStage& stage,
+                const TrainingTimes<T>& micro_batch, const TrainingParameters<T>& p) {
+  const T total = micro_batch.Total();
+  const T weight = stage.backward.weight_gradient_seconds * p.compute_slowdown * stage.slowdown;
+  switch (job.schedule) {
+    case workload::PipelineSchedule::kZeroBubbleH1:
+      return Larger(T(total - weight), T(0));
+    case workload::PipelineSchedule::kZeroBubbleH2:
+      return Larger(T(total - 2.0 * weight), T(0));
+    case workload::PipelineSchedule::kDualPipe: {
+      // The backward pass in proportion to its kernels.
+      const T forward = BlockCompute<T>(stage.forward, p).Device() * stage.slowdown;
+      return Larger(T(total + (total - forward) - 3.0 * weight), T(0)) / 2.0;
+    }
+    default:
+      return total / static_cast<double>(job.virtual_pipeline_size);
+  }
+}
+
+// Share of pipeline sends that runs behind compute: of an interleaved schedule as the framework
+// does it, of DualPipe all.
+template <typename T>
+T ExposedSend(const PricedTraining& job, const TrainingParameters<T>& p) {
+  if (job.schedule == workload::PipelineSchedule::kDualPipe) return T(0);
+  const T hidden = job.virtual_pipeline_size > 1 ? p.pipeline_send_hidden : T(0);
+  return job.send_seconds * (1.0 - hidden);
+}
+
+// One optimizer step: the slowest stage works through all micro-batches while the others wait for
+// it, filled and drained by BubbleSeconds of each other stage. O(stage classes).
 template <typename T>
 TrainingTimes<T> TrainingStep(const PricedTraining& job, const TrainingParameters<T>& p) {
   TrainingTimes<T> pace;
   T pace_total(0);
-  T all_stages(0);
+  T pace_bubble(0);
+  T all_bubbles(0);
   T end_exposed(0);
   T end_optimizer(0);
   for (const PricedStage& stage : job.stages) {
-    TrainingTimes<T> times = StageMicroBatch(stage, p);
-    times.pipeline_send = T(job.send_seconds);
+    TrainingTimes<T> times = StageMicroBatch(job, stage, p);
+    times.pipeline_send = ExposedSend(job, p);
     const T total = times.Total();
-    all_stages += total * static_cast<double>(stage.rank_count);
+    const T bubble = BubbleSeconds(job, stage, times, p);
+    all_bubbles += bubble * static_cast<double>(stage.rank_count);
     if (total > pace_total) {
       pace = times;
       pace_total = total;
+      pace_bubble = bubble;
     }
     // Gradients of one micro-batch's backward pass are what a reduction can run behind.
     const T exposed = ExposedSeconds(T(stage.reduce_seconds), p.data_parallel_hidden,
                                      T(BlockCompute<T>(stage.backward, p).Total() +
                                        BlockCompute<T>(stage.recompute, p).Total()));
-    const T optimizer = stage.optimizer_seconds * p.memory_pass_factor;
+    const T optimizer = stage.optimizer_seconds * p.memory_pass_factor * stage.slowdown;
     if (exposed + optimizer > end_exposed + end_optimizer) {
       end_exposed = exposed;
       end_optimizer = optimizer;
@@ -177,7 +246,7 @@ TrainingTimes<T> TrainingStep(const PricedTraining& job, const TrainingParameter
   step.context_parallel_exposed = pace.context_parallel_exposed * m;
   step.expert_parallel_exposed = pace.expert_parallel_exposed * m;
   step.pipeline_send = pace.pipeline_send * m;
-  step.pipeline_bubble = (all_stages - pace_total) / static_cast<double>(job.virtual_pipeline_size);
+  step.pipeline_bubble = all_bubbles - pace_bubble;
   step.data_parallel_exposed =
       pace.data_parallel_exposed * m + end_exposed + job.tied_embedding_seconds;
   step.optimizer = end_optimizer;

@@ -29,6 +29,10 @@ types::v1::Prediction ToProto(const orchestrator::Prediction& p) {
     out.set_name(part.name);
     out.set_bytes(part.bytes);
   }
+  memory.set_reserved_bytes(p.memory.reserved_bytes);
+  if (p.memory.largest_micro_batch_size.has_value()) {
+    memory.set_largest_micro_batch_size(*p.memory.largest_micro_batch_size);
+  }
   for (const std::string& resource : p.binding) proto.add_binding(resource);
   if (p.time_to_first_token_seconds.has_value()) {
     proto.set_time_to_first_token_seconds(*p.time_to_first_token_seconds);
@@ -42,6 +46,11 @@ types::v1::Prediction ToProto(const orchestrator::Prediction& p) {
   proto.set_parameter_set(p.parameter_set);
   proto.set_extrapolated(p.extrapolated);
   for (const std::string& warning : p.warnings) proto.add_warnings(warning);
+  for (const orchestrator::Sensitivity& sensitivity : p.sensitivities) {
+    types::v1::Sensitivity& out = *proto.add_sensitivities();
+    out.set_resource(sensitivity.resource);
+    out.set_elasticity(sensitivity.elasticity);
+  }
   return proto;
 }
 
@@ -69,6 +78,10 @@ absl::StatusOr<orchestrator::Prediction> FromProto(const types::v1::Prediction& 
   for (const types::v1::MemoryPart& part : memory.breakdown()) {
     p.memory.breakdown.push_back({part.name(), part.bytes()});
   }
+  p.memory.reserved_bytes = memory.reserved_bytes();
+  if (memory.has_largest_micro_batch_size()) {
+    p.memory.largest_micro_batch_size = memory.largest_micro_batch_size();
+  }
   p.binding.assign(proto.binding().begin(), proto.binding().end());
   if (proto.has_time_to_first_token_seconds()) {
     p.time_to_first_token_seconds =
@@ -84,6 +97,12 @@ absl::StatusOr<orchestrator::Prediction> FromProto(const types::v1::Prediction& 
   p.parameter_set = proto.parameter_set();
   p.extrapolated = proto.extrapolated();
   p.warnings.assign(proto.warnings().begin(), proto.warnings().end());
+  for (int i = 0; i < proto.sensitivities_size(); ++i) {
+    const types::v1::Sensitivity& sensitivity = proto.sensitivities(i);
+    p.sensitivities.push_back(
+        {sensitivity.resource(), reader.Finite(absl::StrCat("sensitivities[", i, "].elasticity"),
+                                               sensitivity.elasticity())});
+  }
   return reader.Finish(std::move(p));
 }
 

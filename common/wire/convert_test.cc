@@ -90,8 +90,10 @@ class Values {
     m.full_attention_interval = Count();
     m.gated_attention = Flip();
     if (Flip()) m.linear_attention = {Count(), Count(), Count(), Count(), Count()};
+    m.patch_input_size = Count();
+    m.vocabulary_multiple = Count();
     if (Flip()) m.latent_attention = {Count(), Count(), Count(), Count(), Count()};
-    if (Flip()) m.experts = {Count(), Count(), Count(), Count(), Count()};
+    if (Flip()) m.experts = {Count(), Count(), Count(), Count(), Count(), Count(), Number()};
     return m;
   }
 
@@ -102,7 +104,8 @@ class Values {
     job.gpu_count = Count();
     job.precision = Precision();
     if (Flip()) {
-      job.workload = workload::TrainingWorkload{Count(), Count(), Choice<workload::Optimizer>(2)};
+      job.workload =
+          workload::TrainingWorkload{Count(), Count(), Choice<workload::Optimizer>(2), Count()};
     } else {
       job.workload = workload::InferenceWorkload{Count(), Count(), Count(), Precision(),
                                                  Count(), Count(), Number()};
@@ -116,10 +119,16 @@ class Values {
                 .data_parallel_size = Count(),
                 .micro_batch_size = Count(),
                 .zero_stage = Small(),
-                .schedule = Choice<workload::PipelineSchedule>(3),
-                .recompute = Choice<workload::Recompute>(3)};
+                .schedule = Choice<workload::PipelineSchedule>(6),
+                .recompute = Choice<workload::Recompute>(3),
+                .stage_split = Choice<workload::StageSplit>(2),
+                .stage_layer_counts = {Count(), Count()},
+                .expert_tensor_parallel_size = Count(),
+                .shard_group_size = Count(),
+                .context_mode = Choice<workload::ContextMode>(2)};
     job.framework = Text();
-    for (int i = Small() % 3; i > 0; --i) job.faults.push_back({Text(), Number()});
+    for (int i = Small() % 3; i > 0; --i)
+      job.faults.push_back({Text(), Number(), Count(), Number()});
     return job;
   }
 
@@ -164,7 +173,8 @@ class Values {
     p.tokens_per_second = Number();
     p.tokens_per_second_per_gpu = Number();
     p.model_flops_utilization = Number();
-    p.memory = {Count(), Count(), Flip(), Count(), {{Text(), Count()}}};
+    p.memory = {Count(), Count(), Flip(), Count(), {{Text(), Count()}}, Count(), std::nullopt};
+    if (Flip()) p.memory.largest_micro_batch_size = Flip() ? Count() : 0;
     p.binding = {Text()};
     if (Flip()) p.time_to_first_token_seconds = Flip() ? Number() : 0;
     if (Flip()) p.inter_token_latency_seconds = Flip() ? Number() : 0;
@@ -172,6 +182,7 @@ class Values {
     p.parameter_set = Text();
     p.extrapolated = Flip();
     p.warnings = {Text(), Text()};
+    p.sensitivities = {{Text(), Number()}};
     return p;
   }
 

@@ -21,13 +21,19 @@ void FillPlan(const workload::ParallelPlan& plan, types::v1::ParallelPlan& proto
   proto.set_zero_stage(plan.zero_stage);
   proto.set_schedule(std::string(workload::PipelineScheduleName(plan.schedule)));
   proto.set_recompute(std::string(workload::RecomputeName(plan.recompute)));
+  proto.set_stage_split(std::string(workload::StageSplitName(plan.stage_split)));
+  for (const int64_t layers : plan.stage_layer_counts) proto.add_stage_layer_counts(layers);
+  proto.set_expert_tensor_parallel_size(plan.expert_tensor_parallel_size);
+  proto.set_shard_group_size(plan.shard_group_size);
+  proto.set_context_mode(std::string(workload::ContextModeName(plan.context_mode)));
 }
 
 workload::TrainingWorkload ReadTraining(Reader& reader, const types::v1::TrainingWorkload& proto) {
   return {.global_batch_size = proto.global_batch_size(),
           .sequence_length = proto.sequence_length(),
           .optimizer = reader.Word("training.optimizer", proto.optimizer(),
-                                   workload::ParseOptimizer, workload::Optimizer::kAdam)};
+                                   workload::ParseOptimizer, workload::Optimizer::kAdam),
+          .lora_rank = proto.lora_rank()};
 }
 
 workload::InferenceWorkload ReadInference(Reader& reader,
@@ -74,6 +80,8 @@ types::v1::ModelArchitecture ToProto(const workload::ModelArchitecture& m) {
     linear.set_value_head_size(l.value_head_size);
     linear.set_convolution_size(l.convolution_size);
   }
+  proto.set_patch_input_size(m.patch_input_size);
+  proto.set_vocabulary_multiple(m.vocabulary_multiple);
   if (m.latent_attention != workload::LatentAttention()) {
     const workload::LatentAttention& l = m.latent_attention;
     types::v1::LatentAttention& latent = *proto.mutable_latent_attention();
@@ -91,11 +99,14 @@ types::v1::ModelArchitecture ToProto(const workload::ModelArchitecture& m) {
     experts.set_expert_ffn_size(e.expert_ffn_size);
     experts.set_shared_expert_count(e.shared_expert_count);
     experts.set_dense_layer_count(e.dense_layer_count);
+    experts.set_shared_ffn_size(e.shared_ffn_size);
+    experts.set_load_imbalance(e.load_imbalance);
   }
   return proto;
 }
 
 absl::StatusOr<workload::ModelArchitecture> FromProto(const types::v1::ModelArchitecture& proto) {
+  Reader reader;
   workload::ModelArchitecture m;
   m.name = proto.name();
   m.hidden_size = proto.hidden_size();
@@ -137,13 +148,20 @@ absl::StatusOr<workload::ModelArchitecture> FromProto(const types::v1::ModelArch
                         .key_head_size = linear.key_head_size(),
                         .value_head_size = linear.value_head_size(),
                         .convolution_size = linear.convolution_size()};
+  m.patch_input_size = proto.patch_input_size();
+  m.vocabulary_multiple = proto.vocabulary_multiple();
   const types::v1::MixtureOfExperts& experts = proto.experts();
-  m.experts = {.expert_count = experts.expert_count(),
-               .experts_per_token = experts.experts_per_token(),
-               .expert_ffn_size = experts.expert_ffn_size(),
-               .shared_expert_count = experts.shared_expert_count(),
-               .dense_layer_count = experts.dense_layer_count()};
-  return m;
+  m.experts = {
+      .expert_count = experts.expert_count(),
+      .experts_per_token = experts.experts_per_token(),
+      .expert_ffn_size = experts.expert_ffn_size(),
+      .shared_expert_count = experts.shared_expert_count(),
+      .dense_layer_count = experts.dense_layer_count(),
+      .shared_ffn_size = experts.shared_ffn_size(),
+      .load_imbalance = experts.has_load_imbalance()
+                            ? reader.Finite("experts.load_imbalance", experts.load_imbalance())
+                            : 1};
+  return reader.Finish(std::move(m));
 }
 
 types::v1::ParallelPlan ToProto(const workload::ParallelPlan& plan) {
@@ -170,6 +188,14 @@ absl::StatusOr<workload::ParallelPlan> FromProto(const types::v1::ParallelPlan& 
                               workload::PipelineSchedule::k1f1b);
   plan.recompute = reader.Word("recompute", proto.recompute(), workload::ParseRecompute,
                                workload::Recompute::kNone);
+  plan.stage_split = reader.Word("stage_split", proto.stage_split(), workload::ParseStageSplit,
+                                 workload::StageSplit::kEven);
+  plan.stage_layer_counts.assign(proto.stage_layer_counts().begin(),
+                                 proto.stage_layer_counts().end());
+  plan.expert_tensor_parallel_size = proto.expert_tensor_parallel_size();
+  plan.shard_group_size = proto.shard_group_size();
+  plan.context_mode = reader.Word("context_mode", proto.context_mode(), workload::ParseContextMode,
+                                  workload::ContextMode::kRing);
   return reader.Finish(std::move(plan));
 }
 
@@ -184,6 +210,7 @@ types::v1::Job ToProto(const workload::Job& job) {
     out.set_global_batch_size(training->global_batch_size);
     out.set_sequence_length(training->sequence_length);
     out.set_optimizer(std::string(workload::OptimizerName(training->optimizer)));
+    out.set_lora_rank(training->lora_rank);
   } else {
     const auto& inference = std::get<workload::InferenceWorkload>(job.workload);
     types::v1::InferenceWorkload& out = *proto.mutable_inference();
@@ -201,6 +228,8 @@ types::v1::Job ToProto(const workload::Job& job) {
     types::v1::Fault& out = *proto.add_faults();
     out.set_scope(fault.scope);
     out.set_bandwidth_fraction(fault.bandwidth_fraction);
+    out.set_index(fault.index);
+    out.set_slowdown(fault.slowdown);
   }
   return proto;
 }
@@ -242,7 +271,11 @@ absl::StatusOr<workload::Job> FromProto(const types::v1::Job& proto) {
              fault.has_bandwidth_fraction()
                  ? reader.Finite(absl::StrCat("faults[", i, "].bandwidth_fraction"),
                                  fault.bandwidth_fraction())
-                 : 1});
+                 : 1,
+         .index = fault.has_index() ? fault.index() : -1,
+         .slowdown = fault.has_slowdown()
+                         ? reader.Finite(absl::StrCat("faults[", i, "].slowdown"), fault.slowdown())
+                         : 1});
   }
   return reader.Finish(std::move(job));
 }

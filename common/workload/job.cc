@@ -12,7 +12,10 @@
 namespace sextant::workload {
 namespace {
 
-constexpr std::array<absl::string_view, 3> kScheduleNames = {"gpipe", "1f1b", "interleaved"};
+constexpr std::array<absl::string_view, 6> kScheduleNames = {"gpipe", "1f1b",  "interleaved",
+                                                             "zb-h1", "zb-h2", "dualpipe"};
+constexpr std::array<absl::string_view, 2> kStageSplitNames = {"even", "compute"};
+constexpr std::array<absl::string_view, 2> kContextModeNames = {"ring", "all-to-all"};
 constexpr std::array<absl::string_view, 3> kRecomputeNames = {"none", "selective", "full"};
 constexpr std::array<absl::string_view, 2> kOptimizerNames = {"adam", "sgd"};
 
@@ -83,6 +86,48 @@ void ValidatePlanSizes(base::Violations& violations, const Job& job) {
   }
 }
 
+void ValidateStages(base::Violations& violations, const Job& job) {
+  const ParallelPlan& plan = job.plan;
+  if (!plan.stage_layer_counts.empty()) {
+    const double chunks = static_cast<double>(plan.pipeline_parallel_size) *
+                          static_cast<double>(plan.virtual_pipeline_size);
+    if (static_cast<double>(plan.stage_layer_counts.size()) != chunks) {
+      violations.Add("plan.stage_layer_counts",
+                     absl::StrCat("has ", plan.stage_layer_counts.size(),
+                                  " entries but must have pipeline_parallel_size x "
+                                  "virtual_pipeline_size = ",
+                                  chunks));
+    }
+    double sum = 0;
+    for (size_t i = 0; i < plan.stage_layer_counts.size(); ++i) {
+      const int64_t layers = plan.stage_layer_counts[i];
+      sum += static_cast<double>(layers);
+      if (layers < 0) {
+        violations.Add(absl::StrCat("plan.stage_layer_counts[", i, "]"),
+                       absl::StrCat("is ", layers, " but must not be negative"));
+      }
+    }
+    if (sum != static_cast<double>(job.model.layer_count)) {
+      violations.Add(
+          "plan.stage_layer_counts",
+          absl::StrCat("sums to ", sum, " but must sum to layer_count ", job.model.layer_count));
+    }
+  }
+  const bool new_schedule = plan.schedule == PipelineSchedule::kZeroBubbleH1 ||
+                            plan.schedule == PipelineSchedule::kZeroBubbleH2 ||
+                            plan.schedule == PipelineSchedule::kDualPipe;
+  if (new_schedule && plan.virtual_pipeline_size > 1) {
+    violations.Add("plan.schedule",
+                   absl::StrCat("is \"", PipelineScheduleName(plan.schedule),
+                                "\" but virtual_pipeline_size is above 1; use \"interleaved\""));
+  }
+  if (plan.schedule == PipelineSchedule::kDualPipe && plan.pipeline_parallel_size % 2 != 0) {
+    violations.Add("plan.schedule",
+                   "is \"dualpipe\" but pipeline_parallel_size is odd; its two directions need an "
+                   "even one");
+  }
+}
+
 void ValidatePlanAgainstModel(base::Violations& violations, const Job& job) {
   const ParallelPlan& plan = job.plan;
   const ModelArchitecture& model = job.model;
@@ -102,7 +147,10 @@ void ValidatePlanAgainstModel(base::Violations& violations, const Job& job) {
   if (plan.pipeline_parallel_size >= 1 && plan.virtual_pipeline_size >= 1) {
     const double chunks = static_cast<double>(plan.pipeline_parallel_size) *
                           static_cast<double>(plan.virtual_pipeline_size);
-    if (chunks > static_cast<double>(model.layer_count)) {
+    // A split by arithmetic may leave stages without layers, one listed by hand too.
+    const bool may_be_empty =
+        plan.stage_split == StageSplit::kCompute || !plan.stage_layer_counts.empty();
+    if (chunks > static_cast<double>(model.layer_count) && !may_be_empty) {
       violations.Add("plan.pipeline_parallel_size",
                      absl::StrCat("times virtual_pipeline_size is ", chunks,
                                   " but must be at most layer_count ", model.layer_count));
@@ -116,6 +164,23 @@ void ValidatePlanAgainstModel(base::Violations& violations, const Job& job) {
   if (plan.schedule == PipelineSchedule::kGpipe && plan.virtual_pipeline_size > 1) {
     violations.Add("plan.schedule",
                    "is \"gpipe\" but virtual_pipeline_size is above 1; use \"interleaved\"");
+  }
+  ValidateStages(violations, job);
+  if (plan.shard_group_size > 0) {
+    RequireDivides(violations, "plan.shard_group_size", plan.shard_group_size,
+                   "the data x context parallel ranks",
+                   plan.data_parallel_size * plan.context_parallel_size);
+  }
+  if (plan.context_mode == ContextMode::kAllToAll && plan.context_parallel_size > 1 && tp >= 1) {
+    RequireDivides(violations, "plan.context_parallel_size", plan.context_parallel_size,
+                   "the attention heads of a tensor parallel rank",
+                   model.attention_head_count / tp);
+  }
+  if (plan.expert_tensor_parallel_size > 0) {
+    RequireDivides(violations, "plan.expert_tensor_parallel_size", plan.expert_tensor_parallel_size,
+                   "experts.expert_ffn_size", model.experts.expert_ffn_size);
+    RequireDivides(violations, "plan.expert_tensor_parallel_size", plan.expert_tensor_parallel_size,
+                   "plan.tensor_parallel_size", tp);
   }
   if (plan.expert_parallel_size > 1) {
     if (!model.IsMixture()) {
@@ -138,6 +203,11 @@ void ValidateTraining(base::Violations& violations, const Job& job, const Traini
       RequireCount(violations, "training.global_batch_size", work.global_batch_size);
   const bool sequence_ok = RequireCount(violations, "training.sequence_length",
                                         work.sequence_length, 1, kLargestSequence);
+  if (work.lora_rank < 0 || work.lora_rank > job.model.hidden_size) {
+    violations.Add("training.lora_rank",
+                   absl::StrCat("is ", work.lora_rank, " but must be between 0 and hidden_size ",
+                                job.model.hidden_size));
+  }
   const ParallelPlan& plan = job.plan;
   if (batch_ok && plan.micro_batch_size >= 1 && plan.data_parallel_size >= 1 &&
       plan.micro_batch_size <= kLargestCount && plan.data_parallel_size <= kLargestCount) {
@@ -148,6 +218,11 @@ void ValidateTraining(base::Violations& violations, const Job& job, const Traini
           absl::StrCat("is ", work.global_batch_size,
                        " but must be a multiple of micro_batch_size ", plan.micro_batch_size,
                        " x data_parallel_size ", plan.data_parallel_size, " = ", round));
+    } else if (plan.schedule == PipelineSchedule::kDualPipe && plan.pipeline_parallel_size > 1 &&
+               (work.global_batch_size / round) % 2 != 0) {
+      violations.Add("training.global_batch_size",
+                     absl::StrCat("gives ", work.global_batch_size / round,
+                                  " micro-batches but dualpipe needs an even number"));
     } else if (plan.virtual_pipeline_size > 1 &&
                (work.global_batch_size / round) %
                        std::max<int64_t>(plan.pipeline_parallel_size, 1) !=
@@ -196,6 +271,12 @@ void ValidateInference(base::Violations& violations, const Job& job,
 absl::string_view PipelineScheduleName(PipelineSchedule schedule) {
   return kScheduleNames[static_cast<size_t>(schedule)];
 }
+absl::string_view StageSplitName(StageSplit split) {
+  return kStageSplitNames[static_cast<size_t>(split)];
+}
+absl::string_view ContextModeName(ContextMode mode) {
+  return kContextModeNames[static_cast<size_t>(mode)];
+}
 absl::string_view RecomputeName(Recompute recompute) {
   return kRecomputeNames[static_cast<size_t>(recompute)];
 }
@@ -204,6 +285,12 @@ absl::string_view OptimizerName(Optimizer optimizer) {
 }
 absl::StatusOr<PipelineSchedule> ParsePipelineSchedule(absl::string_view name) {
   return ParseWord<PipelineSchedule>(kScheduleNames, name);
+}
+absl::StatusOr<StageSplit> ParseStageSplit(absl::string_view name) {
+  return ParseWord<StageSplit>(kStageSplitNames, name);
+}
+absl::StatusOr<ContextMode> ParseContextMode(absl::string_view name) {
+  return ParseWord<ContextMode>(kContextModeNames, name);
 }
 absl::StatusOr<Recompute> ParseRecompute(absl::string_view name) {
   return ParseWord<Recompute>(kRecomputeNames, name);
@@ -247,9 +334,20 @@ absl::Status ValidateJob(const Job& job) {
   for (size_t i = 0; i < job.faults.size(); ++i) {
     const Fault& fault = job.faults[i];
     const std::string path = absl::StrCat("faults[", i, "]");
-    if (fault.scope != "network" && fault.scope != "node") {
+    if (fault.scope != "network" && fault.scope != "node" && fault.scope != "rank") {
       violations.Add(path + ".scope", absl::StrCat("is \"", fault.scope.substr(0, 64),
-                                                   "\" but must be one of network, node"));
+                                                   "\" but must be one of network, node, rank"));
+    }
+    if (!(fault.slowdown >= 1 && fault.slowdown <= 1e6)) {
+      violations.Add(path + ".slowdown",
+                     absl::StrCat("is ", fault.slowdown, " but must be between 1 and 1000000"));
+    }
+    const int64_t per_node = std::max<int64_t>(1, job.cluster.gpus_per_node);
+    const int64_t count =
+        fault.scope == "rank" ? job.gpu_count : (job.gpu_count + per_node - 1) / per_node;
+    if (fault.index < -1 || fault.index >= std::max<int64_t>(count, 1)) {
+      violations.Add(path + ".index",
+                     absl::StrCat("is ", fault.index, " but must be between -1 and ", count - 1));
     }
     if (!(fault.bandwidth_fraction > 0 && fault.bandwidth_fraction <= 1)) {
       violations.Add(path + ".bandwidth_fraction",

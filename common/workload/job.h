@@ -15,15 +15,37 @@
 
 namespace sextant::workload {
 
-enum class PipelineSchedule : int { kGpipe, k1f1b, kInterleaved };
+enum class PipelineSchedule : int {
+  kGpipe,
+  k1f1b,
+  kInterleaved,
+  kZeroBubbleH1,  // weight gradients fill the drain; memory of 1F1B (Qi et al. 2023)
+  kZeroBubbleH2,  // and the warm-up; up to twice the memory of 1F1B
+  kDualPipe,      // two directions of micro-batches, two chunks a rank (DeepSeek-V3 2024)
+};
+// How layers are cut into pipeline stages.
+enum class StageSplit : int {
+  kEven,     // equally many layers in each chunk
+  kCompute,  // equal arithmetic, the output head counted; a stage may end up without layers
+};
+// How context parallel ranks share attention.
+enum class ContextMode : int {
+  kRing,      // keys and values pass around, behind the attention of the piece at hand
+  kAllToAll,  // heads are exchanged for sequence before and after attention (Ulysses)
+};
 enum class Recompute : int { kNone, kSelective, kFull };
 enum class Optimizer : int { kAdam, kSgd };
 
-absl::string_view PipelineScheduleName(PipelineSchedule);  // "gpipe", "1f1b", "interleaved"
-absl::string_view RecomputeName(Recompute);                // "none", "selective", "full"
-absl::string_view OptimizerName(Optimizer);                // "adam", "sgd"
+// "gpipe", "1f1b", "interleaved", "zb-h1", "zb-h2", "dualpipe"
+absl::string_view PipelineScheduleName(PipelineSchedule);
+absl::string_view StageSplitName(StageSplit);    // "even", "compute"
+absl::string_view ContextModeName(ContextMode);  // "ring", "all-to-all"
+absl::string_view RecomputeName(Recompute);      // "none", "selective", "full"
+absl::string_view OptimizerName(Optimizer);      // "adam", "sgd"
 // INVALID_ARGUMENT ("is "x" but must be one of ...") for an unknown word.
 absl::StatusOr<PipelineSchedule> ParsePipelineSchedule(absl::string_view name);
+absl::StatusOr<StageSplit> ParseStageSplit(absl::string_view name);
+absl::StatusOr<ContextMode> ParseContextMode(absl::string_view name);
 absl::StatusOr<Recompute> ParseRecompute(absl::string_view name);
 absl::StatusOr<Optimizer> ParseOptimizer(absl::string_view name);
 
@@ -42,6 +64,16 @@ struct ParallelPlan {
   int zero_stage = 0;            // 0..3; 3 is also FSDP
   PipelineSchedule schedule = PipelineSchedule::k1f1b;
   Recompute recompute = Recompute::kNone;
+  StageSplit stage_split = StageSplit::kEven;
+  // Layers of each model chunk in model order; empty: as stage_split says. Sums to the layers.
+  std::vector<int64_t> stage_layer_counts;
+  // Ways in which one routed expert is split; 0: the tensor parallel size where expert groups lie
+  // in the data and context parallel ranks, 1 where they reach into the tensor parallel ones.
+  int64_t expert_tensor_parallel_size = 0;
+  // Ranks over which ZeRO shards; 0: all data and context parallel ranks. Fewer: hybrid sharding,
+  // each group a whole copy.
+  int64_t shard_group_size = 0;
+  ContextMode context_mode = ContextMode::kRing;
 
   friend bool operator==(const ParallelPlan&, const ParallelPlan&) = default;
 };
@@ -50,6 +82,9 @@ struct TrainingWorkload {
   int64_t global_batch_size = 0;  // sequences per optimizer step
   int64_t sequence_length = 0;    // tokens
   Optimizer optimizer = Optimizer::kAdam;
+  // Rank of low-rank adapters on the attention projections, all other weights frozen (LoRA); 0:
+  // every weight is trained.
+  int64_t lora_rank = 0;
 
   friend bool operator==(const TrainingWorkload&, const TrainingWorkload&) = default;
 };
@@ -67,10 +102,13 @@ struct InferenceWorkload {
   friend bool operator==(const InferenceWorkload&, const InferenceWorkload&) = default;
 };
 
-// A link or rank that is not healthy. Only `bandwidth_fraction` of the named scope remains.
+// A link or rank that is not healthy. Of links only `bandwidth_fraction` remains; a rank takes
+// `slowdown` times as long for its kernels.
 struct Fault {
-  std::string scope;              // "network" (between nodes) or "node" (inside nodes)
+  std::string scope;              // "network" (between nodes), "node" (inside nodes) or "rank"
   double bandwidth_fraction = 1;  // in (0, 1]
+  int64_t index = -1;             // of the node, or of the rank; -1: all of them
+  double slowdown = 1;            // at least 1
 
   friend bool operator==(const Fault&, const Fault&) = default;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/workload/model_architecture.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "common/base/violations.h"
 
@@ -107,6 +109,8 @@ absl::Status ValidateModelArchitecture(const ModelArchitecture& m) {
   RequireBetween(violations, "sliding_window", m.sliding_window, 0, int64_t{1} << 40);
   RequireBetween(violations, "full_attention_interval", m.full_attention_interval, 1, 100'000);
   ValidateHybrid(violations, m);
+  RequireBetween(violations, "patch_input_size", m.patch_input_size, 0, kLargestSize);
+  RequireBetween(violations, "vocabulary_multiple", m.vocabulary_multiple, 0, kLargestSize);
   if (!m.IsLatent()) {
     RequireBetween(violations, "kv_head_count", m.kv_head_count, 1, 65'536);
     RequireBetween(violations, "head_size", m.head_size, 1, 65'536);
@@ -133,6 +137,11 @@ absl::Status ValidateModelArchitecture(const ModelArchitecture& m) {
     RequireBetween(violations, "experts.expert_ffn_size", e.expert_ffn_size, 1, kLargestSize);
     RequireBetween(violations, "experts.shared_expert_count", e.shared_expert_count, 0, 1'024);
     RequireBetween(violations, "experts.dense_layer_count", e.dense_layer_count, 0, m.layer_count);
+    RequireBetween(violations, "experts.shared_ffn_size", e.shared_ffn_size, 0, kLargestSize);
+    if (!(e.load_imbalance >= 1 && e.load_imbalance <= 1024)) {
+      violations.Add("experts.load_imbalance",
+                     absl::StrCat("is ", e.load_imbalance, " but must be between 1 and 1024"));
+    }
     if (e.experts_per_token > e.expert_count) {
       violations.Add("experts.experts_per_token",
                      absl::StrCat("is ", e.experts_per_token, " but must be at most expert_count ",
@@ -157,7 +166,8 @@ int64_t ParameterCounts::Total() const {
 ParameterCounts CountParameters(const ModelArchitecture& m) {
   ParameterCounts counts;
   const int64_t norm = m.hidden_size * (m.layer_norm ? 2 : 1);
-  counts.embedding = (m.vocabulary_size + m.learned_position_count) * m.hidden_size;
+  const int64_t table = m.patch_input_size > 0 ? m.patch_input_size + 1 : m.vocabulary_size;
+  counts.embedding = (table + m.learned_position_count) * m.hidden_size;
   counts.output_head = m.tied_embeddings ? 0 : m.vocabulary_size * m.hidden_size;
   counts.final_norm = norm;
   counts.attention_per_layer = AttentionParameters(m);
@@ -172,7 +182,8 @@ ParameterCounts CountParameters(const ModelArchitecture& m) {
     const MixtureOfExperts& e = m.experts;
     const int64_t expert = FfnParameters(m, e.expert_ffn_size);
     counts.routed_experts_per_layer = e.expert_count * expert;
-    counts.shared_experts_per_layer = e.shared_expert_count * expert;
+    counts.shared_experts_per_layer =
+        e.SharedFfnSize() > 0 ? FfnParameters(m, e.SharedFfnSize()) : 0;
     counts.router_per_layer = m.hidden_size * e.expert_count;
     counts.dense_layer_count = e.dense_layer_count;
     counts.mixture_layer_count = m.layer_count - e.dense_layer_count;

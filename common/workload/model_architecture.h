@@ -42,6 +42,12 @@ struct MixtureOfExperts {
   int64_t expert_ffn_size = 0;
   int64_t shared_expert_count = 0;  // experts that every token visits, of expert_ffn_size each
   int64_t dense_layer_count = 0;    // leading layers that keep the dense network
+  int64_t shared_ffn_size = 0;      // of all shared experts; 0: count x expert_ffn_size
+  double load_imbalance = 1;        // tokens on the busiest expert rank over the mean
+
+  int64_t SharedFfnSize() const {
+    return shared_ffn_size > 0 ? shared_ffn_size : shared_expert_count * expert_ffn_size;
+  }
 
   friend bool operator==(const MixtureOfExperts&, const MixtureOfExperts&) = default;
 };
@@ -69,6 +75,8 @@ struct ModelArchitecture {
   // 1: all layers are alike.
   int64_t full_attention_interval = 1;
   bool gated_attention = false;  // queries bring an output gate of their own size (Qwen3-Next)
+  int64_t patch_input_size = 0;     // numbers of an image patch, projected; 0: token embedding
+  int64_t vocabulary_multiple = 0;  // rows per tensor parallel rank are a multiple; 0: no padding
   LatentAttention latent_attention;
   LinearAttention linear_attention;
   MixtureOfExperts experts;
