@@ -123,7 +123,8 @@ RowFacts ReadFacts(RowReader& row, absl::string_view software_column) {
 }
 
 std::shared_ptr<const hardware::Cluster> ReadCluster(RowReader& row, Lookups& lookups,
-                                                     int64_t gpus_per_node, RowFacts* facts) {
+                                                     int64_t gpus_per_node, RowFacts* facts,
+                                                     absl::string_view described) {
   if (facts->accelerator.empty()) {
     row.Missing("accelerator");
     return nullptr;
@@ -134,6 +135,7 @@ std::shared_ptr<const hardware::Cluster> ReadCluster(RowReader& row, Lookups& lo
     return nullptr;
   }
   std::string name(row.Text("cluster"));
+  if (name.empty()) name = std::string(described);
   if (name.empty()) {
     const auto& fallback = lookups.DefaultCluster(facts->accelerator);
     if (!fallback.ok() || fallback->empty()) {

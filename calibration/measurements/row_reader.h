@@ -76,11 +76,12 @@ class RowReader {
 // id, suite, source, role, quality, accelerator; `software_column` gives the profile.
 RowFacts ReadFacts(RowReader& row, absl::string_view software_column);
 
-// The cluster of a row: its own, else the accelerator's default (said in facts.warnings), with the
-// row's accelerator. `gpus_per_node` above 0 replaces the cluster's. Null and a violation where the
+// The cluster of a row: its own, else the one that its other columns describe (`described`, may be
+// empty), else the accelerator's default (said in facts.warnings), with the row's accelerator. `gpus_per_node` above 0 replaces the cluster's. Null and a violation where the
 // accelerator or cluster is missing or unknown.
 std::shared_ptr<const hardware::Cluster> ReadCluster(RowReader& row, Lookups& lookups,
-                                                     int64_t gpus_per_node, RowFacts* facts);
+                                                     int64_t gpus_per_node, RowFacts* facts,
+                                                     absl::string_view described = "");
 
 // The number formats of words such as "bf16", "fp8-cs", "fp8 rowwise": the first word decides.
 std::optional<hardware::Precision> ReadPrecision(RowReader& row, absl::string_view column);

@@ -121,7 +121,8 @@ T InNetworkSeconds(double bytes, int64_t ranks, double bandwidth, const InNetwor
 struct Crossing {
   double bytes = 0;
   double steps = 1;
-  double trips = 1;  // one-way network latencies per step: 2 where results come back
+  double trips = 1;   // one-way network latencies per step: 2 where results come back
+  bool lone = false;  // one stream per interface, not the many channels of a collective
 };
 inline Crossing CrossingOf(const Collective& c) {
   const double ranks = static_cast<double>(c.ranks_per_node);
@@ -140,7 +141,7 @@ inline Crossing CrossingOf(const Collective& c) {
     case CollectiveKind::kSendReceive:
       break;
   }
-  return {c.bytes * ranks, 1};
+  return {c.bytes * ranks, 1, 1, true};
 }
 
 // Network bandwidth of one node that one of its groups can use: no more than the share of its
@@ -155,7 +156,8 @@ inline double NetworkBandwidth(const Collective& c, const hardware::Cluster& clu
 template <typename T>
 T NetworkSeconds(const Crossing& crossing, double bandwidth, double latency_seconds,
                  const NetworkParameters<T>& p) {
-  const T transfer = crossing.bytes / bandwidth / p.efficiency;
+  const T transfer =
+      crossing.bytes / bandwidth / (crossing.lone ? p.send_efficiency : p.efficiency);
   const T share = crossing.trips > 1 ? T(1.0) : p.one_way_chunk_share;
   const T chunk = share * (p.chunk_seconds + p.chunk_trips * latency_seconds);
   return p.base_seconds + p.step_trips * (crossing.steps * crossing.trips * latency_seconds) +
@@ -193,8 +195,9 @@ CollectiveTime<T> CollectiveSeconds(const Collective& c, const hardware::Cluster
   const double network_bandwidth = NetworkBandwidth(c, cluster);
   const double latency = cluster.network_latency_seconds;
   const T across = NetworkSeconds(crossing, network_bandwidth, latency, p.network);
-  const T across_latency = NetworkSeconds(Crossing{0, crossing.steps, crossing.trips},
-                                          network_bandwidth, latency, p.network);
+  const T across_latency =
+      NetworkSeconds(Crossing{0, crossing.steps, crossing.trips, crossing.lone}, network_bandwidth,
+                     latency, p.network);
   const T within = ranks > 1 ? inside(inside_bytes) : zero;
   const T within_latency = ranks > 1 ? inside(0) : zero;
   // Chunks of one phase overlap those of the other; latencies add up.

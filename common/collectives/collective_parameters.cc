@@ -59,7 +59,7 @@ constexpr std::array<ParameterDescriptor, InNetworkParameters<double>::kCount> k
 constexpr std::array<ParameterDescriptor, NetworkParameters<double>::kCount> kNetwork = {{
     {"efficiency", 0.9, 0.02, 1.0,
      "Share of the network bandwidth that long messages reach, headers included."},
-    {"base_seconds", 5e-6, 0.0, 1e-2, "Fixed time of crossing nodes, seconds."},
+    {"base_seconds", 12e-6, 0.0, 1e-2, "Fixed time of crossing nodes, seconds."},
     {"step_trips", 1.7, 0.0, 30.0, "Network latencies that each one-way trip of a step costs."},
     {"chunk_seconds", 3e-6, 0.0, 1e-2, "Overhead per pipelined chunk, seconds."},
     {"chunk_trips", 10.0, 0.0, 200.0, "Network latencies that each pipelined chunk costs."},
@@ -67,6 +67,8 @@ constexpr std::array<ParameterDescriptor, NetworkParameters<double>::kCount> kNe
      "Share of an all-reduce's cost per chunk that kinds without a way back pay."},
     {"serial_share", 0.1, 0.0, 1.0,
      "Share of the shorter of the two phases, inside and between nodes, that is not hidden."},
+    {"send_efficiency", 0.75, 0.02, 1.0,
+     "Share of its interface's bandwidth that a single sender reaches, headers included."},
 }};
 
 constexpr std::array<std::array<absl::string_view, kFamilyCount>, kCarrierCount> kBlocks = {{

@@ -57,10 +57,11 @@ struct NetworkParameters {
   T chunk_trips;
   T one_way_chunk_share;
   T serial_share;
+  T send_efficiency;
 
-  static constexpr size_t kCount = 7;
+  static constexpr size_t kCount = 8;
   static NetworkParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
   }
 };
 
