@@ -166,6 +166,13 @@ void ReadFactLine(absl::string_view line, TrainingFacts* facts) {
     if (billions && *billions > 0) facts->parameter_count = *billions * 1e9;
     return;
   }
+  // " > padded vocab (size: 50257) with 431 dummy tokens (new size: 50688)"
+  constexpr absl::string_view kPadded = "(new size:";
+  if (const size_t at = line.find(kPadded); at != absl::string_view::npos) {
+    const std::vector<absl::string_view> words = Words(line.substr(at + kPadded.size()), 1);
+    if (!words.empty()) facts->Set("padded_vocab_size", words[0]);
+    return;
+  }
   if (absl::StrContains(line, "using world size:")) {
     for (absl::string_view part : absl::StrSplit(line.substr(line.find("using world")), ',')) {
       const size_t colon = part.find(':');

@@ -138,7 +138,7 @@ TEST_F(Usage, EveryOptionInHelpIsAccepted) {
       arguments.push_back(option);
       if (type == "FORMAT") arguments.push_back("json");
       if (type == "KIND") arguments.push_back("flow");
-      if (type == "SECONDS") arguments.push_back("5");
+      if (type == "SECONDS" || type == "COUNT") arguments.push_back("5");
       if (type == "PATH=VALUE") arguments.push_back("gpu_count=1");
       for (const char* kind : {"SET", "HOST:PORT", "FILE", "NAME", "FOLDER"}) {
         if (type == kind) arguments.push_back("x");
@@ -488,6 +488,34 @@ TEST_F(Operators, AcceleratorOptionHoldsForEveryRow) {
   const Outcome unknown = Run({"operators", table, "--accelerator", "a10-sxm4-80gb"});
   EXPECT_EQ(unknown.exit_code, 4);
   EXPECT_THAT(unknown.err, HasSubstr("a100-sxm4-80gb"));
+}
+
+// A table of nccl-tests without its list of devices, twice: the second copy adds nothing.
+TEST_F(Validate, LogsOfOtherToolsAreMeasurementsOnce) {
+  const std::string log =
+      "0: #  size count type redop root time algbw busbw #wrong time algbw busbw #wrong\n"
+      "0:    0  0  half  sum  -1  12.1  0.00  0.00  0  12.1  0.00  0.00  0\n"
+      "0:    22020096  11010048  half  sum  -1  147.7  149.08  260.89  0  146.4  150.46  263.30  "
+      "0\n";
+  const std::string first = WriteFile("first.log", log);
+  const std::string second = WriteFile("second.log", log);
+  const Outcome lacking = Run({"validate", first, "--output", "json"});
+  ASSERT_EQ(lacking.exit_code, 0) << lacking.err;
+  EXPECT_THAT(lacking.err, HasSubstr("--accelerator"));
+  EXPECT_THAT(json::parse(lacking.out)["rows"], IsEmpty());
+
+  WriteFile("second.log.context", "accelerator: h100-sxm5-80gb\nnodes: 1\n");
+  const Outcome outcome = Run({"validate", first, second, "--accelerator", "h100-sxm5-80gb",
+                               "--nodes", "1", "--gpus", "8", "--output", "json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, AllOf(HasSubstr("moves no bytes"), HasSubstr("its id is taken")));
+  const json report = json::parse(outcome.out);
+  ASSERT_EQ(report["rows"].size(), 1);
+  EXPECT_EQ(report["rows"][0]["kind"], "collective");
+  EXPECT_DOUBLE_EQ(report["rows"][0]["measured_seconds"].get<double>(), 147.7e-6);
+
+  WriteFile("second.log.context", "accelerator: h100-sxm5-80gb\nspeed: 3\n");
+  EXPECT_EQ(Run({"validate", second}).exit_code, 3);
 }
 
 class Calibrate : public Sextant {};

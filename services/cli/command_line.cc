@@ -202,7 +202,7 @@ class Parser {
     CLI::App* verb =
         AddVerb(app_, "validate", "Compare predictions with measurements",
                 [this, options] { return ValidateMeasurements(common_, *options, terminal_); });
-    AddMeasurements(*verb, &options->files);
+    AddMeasurements(*verb, &options->files, &options->context);
     verb->add_option("--ids", options->ids_file, "Only the rows whose id this CSV lists")
         ->type_name("FILE");
     verb->add_flag("--rows", options->rows, "List every row in text, too");
@@ -214,7 +214,7 @@ class Parser {
     CLI::App* verb = AddVerb(
         app_, "calibrate", "Fit parameters to measurements and judge them on held-out groups",
         [this, options] { return CalibrateParameters(common_, *options, terminal_); });
-    AddMeasurements(*verb, &options->files);
+    AddMeasurements(*verb, &options->files, &options->context);
     verb->add_option("--output-parameters", options->output_file, "Where the fitted set goes")
         ->type_name("FILE")
         ->required();
@@ -243,10 +243,24 @@ class Parser {
     AddOutput(*verb, {"text", "csv", "json"});
   }
 
-  static void AddMeasurements(CLI::App& verb, std::vector<std::string>* files) {
-    verb.add_option("measurements", *files, "Measurement files (CSV); - is stdin")
-        ->type_name("MEASUREMENTS.csv")
+  static void AddMeasurements(CLI::App& verb, std::vector<std::string>* files,
+                              MeasuredContext* context) {
+    verb.add_option("measurements", *files,
+                    "Measurement tables (CSV), nccl-tests output, PyTorch traces, training logs, "
+                    "serving benchmarks, plain or gzip; - is stdin")
+        ->type_name("FILE")
         ->required();
+    const auto add = [&verb](const std::string& flag, auto* value, const std::string& help,
+                             const std::string& type) {
+      verb.add_option(flag, *value, help)->type_name(type)->group("What files do not say");
+    };
+    add("--accelerator", &context->accelerator, "Accelerator of logs and traces", "NAME");
+    add("--cluster", &context->cluster, "Cluster that they ran on", "NAME");
+    add("--software", &context->software, "Library, framework or engine, with version", "NAME");
+    add("--job", &context->job_file, "Job (YAML) of a training log or serving benchmark", "FILE");
+    add("--collective", &context->collective, "Collective of nccl-tests output", "NAME");
+    add("--gpus", &context->gpu_count, "GPUs that took part", "COUNT");
+    add("--nodes", &context->node_count, "Nodes that they were in", "COUNT");
   }
 
   void AddNetwork() {

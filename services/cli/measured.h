@@ -2,6 +2,7 @@
 #ifndef SEXTANT_SERVICES_CLI_MEASURED_H_
 #define SEXTANT_SERVICES_CLI_MEASURED_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -14,8 +15,23 @@
 
 namespace sextant::cli {
 
-// The rows of all files; "-" is stdin. Every file that cannot be used is named at once.
+// What the user says about files that do not say it themselves; empty and 0: nothing.
+struct MeasuredContext {
+  std::string accelerator;
+  std::string cluster;
+  std::string software;
+  std::string collective;
+  std::string job_file;
+  int64_t gpu_count = 0;
+  int64_t node_count = 0;
+};
+
+// The rows of all files; "-" is stdin. A file is a table of measurements or of any format that
+// calibration/ingest reads, plain or gzip; what a file FILE of those does not say is taken from
+// FILE.context ("key: value" lines), else from `context`. A measurement id is taken once. What was
+// refused is said on stderr. Every file that cannot be used is named at once.
 absl::StatusOr<calibration::Measurements> ReadMeasuredFiles(const std::vector<std::string>& files,
+                                                            const MeasuredContext& context,
                                                             const catalog::Catalog& catalog,
                                                             Terminal& terminal);
 

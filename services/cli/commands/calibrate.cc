@@ -17,7 +17,7 @@ absl::StatusOr<ExitCode> CalibrateParameters(const CommonOptions& common,
                                                    ? ParametersInUse(common, catalog, terminal)
                                                    : FindParameters(catalog, options.initial));
   SEXTANT_ASSIGN_OR_RETURN(const calibration::Measurements measurements,
-                           ReadMeasuredFiles(options.files, catalog, terminal));
+                           ReadMeasuredFiles(options.files, options.context, catalog, terminal));
   terminal.Note(absl::StrCat("fitting ", measurements.size(), " rows"));
   calibration::CalibrationOptions fit_options;
   fit_options.name = options.name;

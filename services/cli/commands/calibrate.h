@@ -8,12 +8,14 @@
 #include "absl/status/statusor.h"
 #include "services/cli/common_options.h"
 #include "services/cli/exit_code.h"
+#include "services/cli/measured.h"
 #include "services/cli/terminal.h"
 
 namespace sextant::cli {
 
 struct CalibrateOptions {
   std::vector<std::string> files;
+  MeasuredContext context;           // of files that are no tables of measurements
   std::string output_file;           // where the fitted set goes
   std::string initial;               // set to start from; empty: the common --parameters
   std::string name = "calibrated";   // of the new set

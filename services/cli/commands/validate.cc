@@ -30,7 +30,7 @@ absl::StatusOr<ExitCode> ValidateMeasurements(const CommonOptions& common,
                                               const ValidateOptions& options, Terminal& terminal) {
   SEXTANT_ASSIGN_OR_RETURN(const catalog::Catalog catalog, OpenCatalog());
   SEXTANT_ASSIGN_OR_RETURN(calibration::Measurements measurements,
-                           ReadMeasuredFiles(options.files, catalog, terminal));
+                           ReadMeasuredFiles(options.files, options.context, catalog, terminal));
   if (!options.ids_file.empty()) {
     SEXTANT_ASSIGN_OR_RETURN(const std::string list, terminal.Read(options.ids_file));
     SEXTANT_RETURN_IF_ERROR(KeepListedIds(list, options.ids_file, &measurements, terminal));

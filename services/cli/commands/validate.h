@@ -8,14 +8,16 @@
 #include "absl/status/statusor.h"
 #include "services/cli/common_options.h"
 #include "services/cli/exit_code.h"
+#include "services/cli/measured.h"
 #include "services/cli/terminal.h"
 
 namespace sextant::cli {
 
 struct ValidateOptions {
   std::vector<std::string> files;
-  std::string ids_file;  // only these rows: a CSV with a column "id"; empty: all
-  bool rows = false;     // list every row in text
+  MeasuredContext context;  // of files that are no tables of measurements
+  std::string ids_file;     // only these rows: a CSV with a column "id"; empty: all
+  bool rows = false;        // list every row in text
 };
 
 // `sextant validate`: predicts measured rows and compares. Refused rows are part of the answer; a
