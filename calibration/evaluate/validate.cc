@@ -10,8 +10,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "calibration/evaluate/assumed_plan.h"
 #include "common/base/status_macros.h"
+#include "common/orchestrator/framework_parameters.h"
 #include "common/orchestrator/local_ports.h"
+#include "common/orchestrator/memory.h"
 #include "common/orchestrator/predict.h"
 
 namespace sextant::calibration {
@@ -101,6 +104,12 @@ class KnownProfiles {
                                          "\" is not in the parameter set: the accelerator's "
                                          "shared values were used"));
     return "";
+  }
+
+  int64_t ResidentBytes(const workload::Job& job) const {
+    const auto parameters =
+        orchestrator::ResolveFrameworkParameters(*set_, job.cluster.accelerator, job.framework);
+    return std::llround(orchestrator::ResidentTrainingBytes(job, parameters.memory));
   }
 
  private:
@@ -216,13 +225,20 @@ absl::Status PredictTraining(const std::vector<TrainingRow>& rows, const KnownPr
     if (result.status == RowStatus::kOk) {
       workload::Job job = row.job;
       job.framework = profiles.Settle(job.framework, job.cluster.accelerator, &result);
-      const auto prediction = orchestrator::Predict(job, operator_cost, network_time);
+      const auto prediction =
+          PredictAssumedPlan(row.unstated, operator_cost, network_time, &job, &result.warnings);
       if (!prediction.ok()) {
         if (IsOutage(prediction.status())) return prediction.status();
         Refuse(prediction.status(), &result);
       } else {
         AddWarnings(*prediction, &result);
         result.predicted_memory_bytes = prediction->memory.total_bytes;
+        if (row.memory_is_resident) {
+          result.predicted_memory_bytes = profiles.ResidentBytes(job);
+          result.warnings.push_back(
+              "allocated memory of this framework is that of the optimizer step: predicted without "
+              "activations");
+        }
         result.predicted_fits = prediction->memory.fits;
         SetPrediction(prediction->total_seconds, prediction->interval_low_seconds,
                       prediction->interval_high_seconds, &result);

@@ -29,6 +29,7 @@ constexpr size_t kMinProfileRows = 6;
 constexpr int kTrainingCount = static_cast<int>(orchestrator::kTrainingDescriptors.size());
 
 // What is known of software without a measurement of time.
+// See kFacts.
 struct ProfileFact {
   absl::string_view accelerator_prefix;
   absl::string_view profile;
@@ -47,6 +48,9 @@ constexpr ProfileFact kFacts[] = {
     {"", "megatron-lm", "training.loss_pass_factor", 8},
     {"", "megatron-deepspeed", "training.loss_pass_factor", 8},
     {"", "nanotron", "training.loss_pass_factor", 8},
+    // Where cross-entropy keeps a 16-bit and an fp32 copy of the logits, their exponentials and the
+    // gradient at once.
+    {"", "nanotron", "memory.logits_bytes", 14},
     // DeepSpeed's pipeline engine, which ZeRO needs, sends whole activations from every tensor
     // parallel rank (deepspeed/runtime/pipe/engine.py: is_grad_partitioned = False), and leaves the
     // sum of gradients to autograd.
@@ -122,19 +126,11 @@ struct InferenceSeconds {
 // What a rank holds between micro-batches. Allocator statistics that frameworks print at the end of
 // a step are often reset after the passes, so that activations and logits are not in them; those
 // keep their derived values. Piecewise linear in each parameter: a forward difference is its slope.
-PredictSeconds MemoryRow(std::shared_ptr<const Job> job, bool fused_attention, size_t count) {
-  return [job = std::move(job), fused_attention, count](const double* values, double* bytes,
-                                                        double* gradient) {
+PredictSeconds MemoryRow(std::shared_ptr<const Job> job, size_t count) {
+  return [job = std::move(job), count](const double* values, double* bytes, double* gradient) {
     const auto total = [&](const double* v) {
-      const orchestrator::MemoryPrediction memory = orchestrator::PredictMemory(
-          *job, orchestrator::MemoryParameters<double>::FromArray(v), fused_attention);
-      double kept = static_cast<double>(memory.total_bytes);
-      for (const orchestrator::MemoryPart& part : memory.breakdown) {
-        if (part.name == "activations" || part.name == "logits") {
-          kept -= static_cast<double>(part.bytes);
-        }
-      }
-      return kept;
+      return orchestrator::ResidentTrainingBytes(
+          *job, orchestrator::MemoryParameters<double>::FromArray(v));
     };
     *bytes = total(values);
     if (gradient == nullptr) return;
@@ -188,9 +184,9 @@ class Fitter {
                               row->measured_seconds});
       }
       if (row->measured_memory_bytes.has_value()) {
-        memory.rows.push_back({MemoryRow(std::make_shared<const Job>(row->job),
-                                         options.fused_attention, memory.descriptors.size()),
-                               *row->measured_memory_bytes});
+        memory.rows.push_back(
+            {MemoryRow(std::make_shared<const Job>(row->job), memory.descriptors.size()),
+             *row->measured_memory_bytes});
       }
     }
     if (times.rows.size() >= kMinProfileRows) {
@@ -206,13 +202,19 @@ class Fitter {
       AddHostBoundStart(times, 2);
       SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(times, kOptions));
       Store(profile, orchestrator::kTrainingBlock, times, fit);
-      Share("residual.training", {.value = std::min(2.0, fit.scatter)});
+      // A framework that nobody measured scatters by more than one that was fitted.
+      constexpr double kUnmeasured = orchestrator::kResidualDescriptors[0].initial;
+      Share("residual.training", {.value = std::min(2.0, std::hypot(fit.scatter, kUnmeasured))});
+      if (!profile.empty()) {
+        result_.parameters.profiles[profile]["residual.training"] = {
+            .value = std::min(2.0, fit.scatter)};
+      }
     }
     if (memory.rows.size() >= kMinProfileRows) {
       const auto& m = resolved.memory;
       memory.start = {
-          m.context_bytes, m.workspace_bytes, m.activation_factor,        m.gradient_bytes,
-          m.logits_bytes,  m.fragmentation,   m.inference_memory_fraction};
+          m.context_bytes, m.workspace_bytes, m.activation_factor,         m.gradient_bytes,
+          m.logits_bytes,  m.fragmentation,   m.inference_memory_fraction, m.shard_buffer_bytes};
       for (const size_t unseen : {0, 2, 4, 5, 6}) memory.constant[unseen] = true;
       SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(memory, kOptions));
       Store(profile, orchestrator::kMemoryBlock, memory, fit);

@@ -51,13 +51,31 @@ struct CollectiveRow {
   double measured_seconds = 0;
 };
 
+// Settings that a row leaves open and that have no default: whoever predicts it must choose.
+struct UnstatedPlan {
+  bool tensor_parallel_size = false;
+  bool pipeline_parallel_size = false;
+  bool context_parallel_size = false;
+  bool micro_batch_size = false;
+  bool zero_stage = false;
+  bool recompute = false;
+
+  // Of the sizes; ZeRO stage and recompute have a lightest value to start from.
+  bool AnySize() const {
+    return tensor_parallel_size || pipeline_parallel_size || micro_batch_size;
+  }
+};
+
 struct TrainingRow {
   RowFacts facts;
   workload::Job job;
+  UnstatedPlan unstated;
   std::string status;                            // the file's word
   std::optional<double> measured_seconds;        // one optimizer step; absent for runs that failed
   std::optional<int64_t> measured_memory_bytes;  // allocated where given, else as reported
   bool memory_is_allocated = false;
+  // The framework resets its statistics before the optimizer step: no activations are in them.
+  bool memory_is_resident = false;
   std::optional<bool> measured_fits;  // absent where the status says nothing about memory
 };
 

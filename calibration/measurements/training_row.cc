@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "calibration/measurements/model_columns.h"
@@ -18,12 +19,30 @@ std::string FirstWord(absl::string_view text) {
   return words.empty() ? std::string() : words[0];
 }
 
-void ReadPlan(RowReader& row, RowFacts* facts, workload::Job* job) {
+// Adapters are part of a model's name ("Llama-2-70B LoRA r16"); 16 is the rank where it says none.
+int64_t LoraRank(RowReader& row, RowFacts* facts) {
+  const absl::string_view name = row.Text("model");
+  if (!absl::StrContains(name, "LoRA")) return 0;
+  int64_t rank = 0;
+  for (const absl::string_view word : absl::StrSplit(name, ' ', absl::SkipEmpty())) {
+    if (word.front() == 'r' && absl::SimpleAtoi(word.substr(1), &rank) && rank > 0) return rank;
+  }
+  facts->warnings.push_back("LoRA rank not stated: 16 assumed");
+  return 16;
+}
+
+void ReadPlan(RowReader& row, RowFacts* facts, UnstatedPlan* unstated, workload::Job* job) {
   workload::ParallelPlan& plan = job->plan;
   std::vector<std::string>* warnings = &facts->warnings;
-  plan.tensor_parallel_size = row.RequiredInteger("tp");
-  plan.pipeline_parallel_size = row.RequiredInteger("pp");
-  plan.micro_batch_size = row.RequiredInteger("mbs");
+  plan.tensor_parallel_size = row.Integer("tp").value_or(1);
+  plan.pipeline_parallel_size = row.Integer("pp").value_or(1);
+  plan.micro_batch_size = row.Integer("mbs").value_or(1);
+  *unstated = {.tensor_parallel_size = !row.Has("tp"),
+               .pipeline_parallel_size = !row.Has("pp"),
+               .context_parallel_size = !row.Has("tp") && !row.Has("cp"),
+               .micro_batch_size = !row.Has("mbs"),
+               .zero_stage = !row.Has("zero") && !absl::StartsWith(facts->suite, "vtrain"),
+               .recompute = !row.Has("recompute") && !absl::StartsWith(facts->suite, "vtrain")};
   plan.sequence_parallel = row.IntegerOr("sp", 0, warnings, 0) != 0;
   plan.virtual_pipeline_size = row.IntegerOr("vpp", 1, warnings);
   plan.context_parallel_size = row.IntegerOr("cp", 1, warnings);
@@ -53,12 +72,14 @@ void ReadPlan(RowReader& row, RowFacts* facts, workload::Job* job) {
 
   const std::string recompute = FirstWord(row.Text("recompute"));
   if (recompute.empty()) {
-    warnings->push_back("recompute not stated: none assumed");
+    warnings->push_back(unstated->recompute ? "recompute not stated: the least that fits in memory"
+                                            : "recompute not stated: none assumed");
   } else if (const auto parsed = workload::ParseRecompute(recompute); parsed.ok()) {
     plan.recompute = *parsed;
   } else {
     row.violations().Add("recompute", OneLine(parsed.status()));
   }
+  if (unstated->zero_stage) warnings->push_back("zero not stated: 1 where 0 does not fit");
   const std::string schedule(row.Text("schedule"));
   if (plan.virtual_pipeline_size > 1) {
     plan.schedule = workload::PipelineSchedule::kInterleaved;
@@ -91,15 +112,14 @@ TrainingRow ReadTrainingRow(RowReader& row, Lookups& lookups) {
   workload::TrainingWorkload work;
   work.global_batch_size = row.RequiredInteger("gbs");
   work.sequence_length = row.RequiredInteger("seq");
+  work.lora_rank = LoraRank(row, &facts);
   job.workload = work;
-  ReadPlan(row, &facts, &job);
+  ReadPlan(row, &facts, &result.unstated, &job);
   if (!row.Has("precision")) {
-    if (absl::StartsWith(facts.suite, "vtrain")) {
-      job.precision = hardware::Precision::kFp16;
-      facts.warnings.push_back("precision not stated: fp16 mixed precision assumed");
-    } else {
-      row.Missing("precision");
-    }
+    const bool vtrain = absl::StartsWith(facts.suite, "vtrain");
+    job.precision = vtrain ? hardware::Precision::kFp16 : hardware::Precision::kBf16;
+    facts.warnings.push_back(absl::StrCat("precision not stated: ", vtrain ? "fp16" : "bf16",
+                                          " mixed precision assumed"));
   } else if (const auto precision = ReadPrecision(row, "precision")) {
     job.precision = *precision;
   }
@@ -123,6 +143,8 @@ TrainingRow ReadTrainingRow(RowReader& row, Lookups& lookups) {
   }
   auto memory = row.Positive("mem_alloc_gb");
   result.memory_is_allocated = memory.has_value();
+  // The same whatever the micro-batch, and little above weights, gradients and optimizer states.
+  result.memory_is_resident = memory.has_value() && job.framework == "nanotron";
   if (!memory) memory = row.Positive("mem_gb");
   if (memory) result.measured_memory_bytes = static_cast<int64_t>(*memory * 1e9);
 
@@ -149,7 +171,7 @@ TrainingRow ReadTrainingRow(RowReader& row, Lookups& lookups) {
         absl::StrCat("status ", result.status, ": no step time and no memory were measured");
     return result;
   }
-  if (row.violations().empty()) {
+  if (row.violations().empty() && !result.unstated.AnySize()) {
     const absl::Status valid = workload::ValidateJob(job);
     for (const base::Violation& violation : base::ViolationsOf(valid)) {
       row.violations().Add(violation.field, violation.description);

@@ -122,13 +122,14 @@ struct MemoryParameters {
   T logits_bytes;
   T fragmentation;
   T inference_memory_fraction;
+  T shard_buffer_bytes;
 
   static MemoryParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
   }
 };
 inline constexpr absl::string_view kMemoryBlock = "memory";
-inline constexpr std::array<parameters::ParameterDescriptor, 7> kMemoryDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 8> kMemoryDescriptors = {{
     {"context_bytes", 1.5e9, 0, 8e9,
      "Held outside the allocator: CUDA context, kernels, NCCL channels, bytes"},
     {"workspace_bytes", 0.5e9, 0, 8e9,
@@ -141,6 +142,8 @@ inline constexpr std::array<parameters::ParameterDescriptor, 7> kMemoryDescripto
      "Device memory that the caching allocator cannot use, over what is allocated"},
     {"inference_memory_fraction", 0.9, 0.3, 1,
      "Share of device memory that an engine gives to weights, activations and KV cache"},
+    {"shard_buffer_bytes", 0, 0, 8,
+     "Bytes of exchange buffers per trained parameter of a rank under ZeRO-1 and 2"},
 }};
 
 // Scatter that remains after the fit: standard deviation of log(measured / predicted).

@@ -69,34 +69,57 @@ MemoryPrediction Report(const Parts& parts, const Job& job, const MemoryParamete
   memory.capacity_bytes = job.cluster.accelerator.hbm_bytes;
   const double needed =
       static_cast<double>(memory.total_bytes) * (1 + p.fragmentation) + p.context_bytes;
+  memory.reserved_bytes = ToBytes(static_cast<double>(memory.total_bytes) * (1 + p.fragmentation));
   memory.shortfall_bytes = std::max<int64_t>(0, ToBytes(needed) - memory.capacity_bytes);
   memory.fits = memory.shortfall_bytes == 0;
   return memory;
 }
 
-Parts TrainingParts(const Job& job, const StageClass& stage, const MemoryParameters<double>& p,
-                    bool fused_attention) {
+// Bytes of weights, gradients and optimizer states, per ZeRO stage (Rajbhandari et al. 2020, figure
+// 1; FSDP is stage 3). Experts have data parallel groups of their own.
+void AddStates(const Job& job, const StageClass& stage, const MemoryParameters<double>& p,
+               Parts& parts) {
   const auto& work = std::get<workload::TrainingWorkload>(job.workload);
   const ParallelPlan& plan = job.plan;
   const double element = ActivationBytes(job.precision);
-  const RankParameters rank = CountRankParameters(job, stage);
-  const double count = rank.Total();
-  const double group = static_cast<double>(plan.data_parallel_size * plan.context_parallel_size);
-  const auto shard = [&](int from_stage) { return plan.zero_stage >= from_stage ? group : 1.0; };
-
-  Parts parts;
-  parts.weights = element * count / shard(3);
-  const double per_layer =
-      stage.LayerCount() > 0 ? (rank.matrix + rank.expert) / static_cast<double>(stage.LayerCount())
-                             : 0;
-  // The layer at work and the one fetched ahead are whole.
-  if (plan.zero_stage >= 3) parts.weights += element * 2 * per_layer * (1 - 1 / group);
-  parts.gradients = p.gradient_bytes * count / shard(2);
+  const RankParameters all = CountRankParameters(job, stage);
+  const RankParameters trained = CountTrainedParameters(job, stage);
+  const int64_t group = plan.data_parallel_size * plan.context_parallel_size;
+  const int64_t expert_group =
+      std::max<int64_t>(1, group * plan.tensor_parallel_size /
+                               (ExpertTensorParallelSize(plan) * plan.expert_parallel_size));
+  const auto sharded = [&](double dense, double expert, int from_stage) {
+    if (plan.zero_stage < from_stage) return dense + expert;
+    return dense / static_cast<double>(ShardGroupSize(plan, group)) +
+           expert / static_cast<double>(ShardGroupSize(plan, expert_group));
+  };
+  // The two directions of DualPipe each need the weights of a stage (DeepSeek-V3 2024, table 2).
+  const double copies =
+      plan.schedule == workload::PipelineSchedule::kDualPipe && plan.pipeline_parallel_size > 1 ? 2
+                                                                                                : 1;
+  parts.weights += copies * element * sharded(all.Dense(), all.expert, 3);
+  if (plan.zero_stage >= 3 && stage.LayerCount() > 0) {
+    // The layer at work and the one fetched ahead are whole.
+    const double per_layer = (all.matrix + all.expert) / static_cast<double>(stage.LayerCount());
+    const double shards = static_cast<double>(ShardGroupSize(plan, group));
+    parts.weights += element * 2 * per_layer * (1 - 1 / shards);
+  }
+  parts.gradients += copies * p.gradient_bytes * sharded(trained.Dense(), trained.expert, 2);
+  if (plan.zero_stage == 1 || plan.zero_stage == 2) {
+    parts.gradients += p.shard_buffer_bytes * trained.Total();
+  }
   // Adam in mixed precision: fp32 master weights and two moments; SGD: the master weights alone.
   const double master = element < 4 ? 4 : 0;
   const double moments = work.optimizer == workload::Optimizer::kAdam ? 8 : 0;
-  parts.optimizer = (master + moments) * count / shard(1);
+  parts.optimizer += (master + moments) * sharded(trained.Dense(), trained.expert, 1);
+}
 
+// Bytes of what the forward passes leave for the backward passes.
+void AddActivations(const Job& job, const StageClass& stage, const MemoryParameters<double>& p,
+                    bool fused_attention, Parts& parts) {
+  const auto& work = std::get<workload::TrainingWorkload>(job.workload);
+  const ParallelPlan& plan = job.plan;
+  const double element = ActivationBytes(job.precision);
   const int64_t micro_batches =
       work.global_batch_size / (plan.micro_batch_size * plan.data_parallel_size);
   const double in_flight = MicroBatchesInFlight(plan, micro_batches, stage.first_rank);
@@ -112,14 +135,22 @@ Parts TrainingParts(const Job& job, const StageClass& stage, const MemoryParamet
     whole.plan.recompute = workload::Recompute::kNone;
     saved += LayerActivationBytes(whole, stage.mixture_layer_count > 0, fused_attention);
   }
-  parts.activations = p.activation_factor * saved * element / 2;
+  parts.activations += p.activation_factor * saved * element / 2;
   if (stage.has_head) {
     const double tokens = static_cast<double>(plan.micro_batch_size) *
                           static_cast<double>(work.sequence_length) /
                           static_cast<double>(plan.context_parallel_size);
-    parts.logits = p.logits_bytes * tokens * static_cast<double>(job.model.vocabulary_size) /
-                   static_cast<double>(plan.tensor_parallel_size);
+    parts.logits +=
+        p.logits_bytes * tokens *
+        static_cast<double>(VocabularyRowsPerRank(job.model, plan.tensor_parallel_size));
   }
+}
+
+Parts TrainingParts(const Job& job, const StageClass& stage, const MemoryParameters<double>& p,
+                    bool fused_attention) {
+  Parts parts;
+  AddStates(job, stage, p, parts);
+  AddActivations(job, stage, p, fused_attention, parts);
   parts.workspace = p.workspace_bytes;
   return parts;
 }
@@ -222,6 +253,12 @@ double MicroBatchesInFlight(const ParallelPlan& plan, int64_t micro_batch_count,
   const double m = static_cast<double>(micro_batch_count);
   const double p = static_cast<double>(plan.pipeline_parallel_size);
   if (plan.schedule == workload::PipelineSchedule::kGpipe) return m;
+  // Two warm-ups meet in every rank: p + 1 at once (DeepSeek-V3 2024, table 2).
+  if (plan.schedule == workload::PipelineSchedule::kDualPipe && p > 1) return std::min(m, p + 1);
+  // A warm-up twice as long takes the place of the bubble (Qi et al. 2023, section 2.2).
+  if (plan.schedule == workload::PipelineSchedule::kZeroBubbleH2) {
+    return std::min(m, std::max(1.0, 2 * (p - static_cast<double>(rank)) - 1));
+  }
   const double v = static_cast<double>(plan.virtual_pipeline_size);
   if (v <= 1) return std::min(m, p - static_cast<double>(rank));
   // Warm-up of Megatron's interleaved schedule, in chunks, and the one at work.
@@ -246,6 +283,16 @@ int64_t KvCacheCapacityTokens(const Job& job, const MemoryParameters<double>& p)
     pages = std::min(pages, std::floor(std::max(0.0, budget) / per_page));
   }
   return static_cast<int64_t>(pages * page) * job.plan.data_parallel_size;
+}
+
+double ResidentTrainingBytes(const Job& job, const MemoryParameters<double>& p) {
+  double most = 0;
+  for (const StageClass& stage : StageClasses(job)) {
+    Parts parts;
+    AddStates(job, stage, p, parts);
+    most = std::max(most, parts.Total());
+  }
+  return most + p.workspace_bytes;
 }
 
 MemoryPrediction PredictMemory(const Job& job, const MemoryParameters<double>& p,

@@ -17,6 +17,11 @@ namespace sextant::orchestrator {
 MemoryPrediction PredictMemory(const workload::Job& job, const MemoryParameters<double>& p,
                                bool fused_attention);
 
+// Bytes of a valid training job on the rank that holds most between micro-batches: weights,
+// gradients, optimizer states and workspaces. What the statistics of frameworks that reset them
+// before the optimizer step call the peak. O(pipeline ranks).
+double ResidentTrainingBytes(const workload::Job& job, const MemoryParameters<double>& p);
+
 // Bytes of activations that one layer saves for one micro-batch on one rank, with 16-bit elements
 // (Korthikanti et al. 2022, equations 1 to 5, generalised to grouped heads and gated networks).
 double LayerActivationBytes(const workload::Job& job, bool mixture, bool fused_attention);
