@@ -2,6 +2,8 @@
 // Laws that every topology, collective and fault keeps. Seeds are fixed; a failure prints its case.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
+#include <iterator>
 #include <numeric>
 #include <random>
 
@@ -377,6 +379,132 @@ TEST(NetworkLimits, ACheckStopsASimulationWithItsStatus) {
   EXPECT_THAT(limited.reason, HasSubstr("more than 100 events"));
   const NetworkResult early = Simulate(c, Fidelity::kFlow, {.max_simulated_seconds = 1e-6});
   EXPECT_THAT(early.reason, HasSubstr("lasts longer than"));
+}
+
+// Reported cases of other simulators (INPUTS, kind NET).
+
+// aliyun/SimAI #140: NVSwitches counted as GPUs.
+TEST(NetworkInputs, SwitchesAreNoRanks) {
+  NetworkCase c = Case(Rails(2, 8), Pattern::kRingAllReduce, 2, 1 << 20);
+  EXPECT_EQ(c.topology.EndpointCount(), 16);
+  c.jobs[0].groups.clear();
+  for (int64_t first = 0; first < 16; first += 2) c.jobs[0].groups.push_back({first, first + 1});
+  const NetworkResult result = Simulate(c);
+  EXPECT_EQ(result.status, NetworkStatus::kOk);
+  EXPECT_GT(result.total_seconds, 0);
+  c.jobs[0].groups = {{15, 16}};
+  EXPECT_THAT(std::string(SimulateNetworkCase(c, Fidelity::kFlow).status().message()),
+              HasSubstr("is 16 but endpoints are 0 to 15"));
+}
+
+// aliyun/SimAI #105: bus bandwidth above the link. 1 GB over 1 024 ranks on 400 Gb/s interfaces.
+TEST(NetworkInputs, AThousandRanksStayBelowTheirInterfaces) {
+  const NetworkCase c = Case(Switch(1024), Pattern::kRingAllReduce, 1024, 1'000'000'000);
+  const double flow = Simulate(c).total_seconds;
+  EXPECT_LE(2.0 * 1023 / 1024 * 1e9 / flow, 50e9);
+  EXPECT_NEAR(Simulate(c, Fidelity::kAnalytic).total_seconds, flow, 1e-6 * flow);
+}
+
+// astra-sim #207: another topology and another size change the answer.
+TEST(NetworkInputs, TopologyAndSizeMatter) {
+  const auto seconds = [](const TopologySpec& topology) {
+    return Simulate(Case(topology, Pattern::kDirectAllToAll, topology.EndpointCount(), 64 << 20))
+        .total_seconds;
+  };
+  TopologySpec tree = FatTree();
+  const double ring = seconds(Grid(TopologyKind::kRing, {12}));
+  EXPECT_GT(ring, 1.1 * seconds(Switch(12)));
+  EXPECT_GT(seconds(tree), 1.1 * seconds(Switch(12)));
+  EXPECT_NE(seconds(Grid(TopologyKind::kRing, {8})), seconds(Grid(TopologyKind::kRing, {64})));
+}
+
+// aliyun/SimAI #270: pipelines of more than two stages. 16 ranks, four stages.
+TEST(NetworkInputs, PipelinesOfFourStagesEnd) {
+  NetworkCase c = Case(Rails(2, 8), Pattern::kPipelineChain, 4, 1 << 24);
+  c.jobs[0].micro_batch_count = 16;
+  c.jobs[0].groups.clear();
+  for (int64_t r = 0; r < 4; ++r) c.jobs[0].groups.push_back({r, 4 + r, 8 + r, 12 + r});
+  EXPECT_EQ(Simulate(c).status, NetworkStatus::kOk);
+}
+
+// A random connected or broken graph with switches, random faults and random jobs.
+NetworkCase RandomCase(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto draw = [&](int64_t low, int64_t high) {
+    return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low + 1));
+  };
+  const auto link = [&]() -> LinkClass {
+    return {1e9 * static_cast<double>(draw(1, 400)), 1e-9 * static_cast<double>(draw(0, 5000))};
+  };
+  NetworkCase c;
+  c.id = absl::StrCat("seed ", seed);
+  TopologySpec& t = c.topology;
+  t.kind = TopologyKind::kGraph;
+  t.endpoint_count = draw(1, 20);
+  t.switch_count = draw(0, 8);
+  const int64_t nodes = t.endpoint_count + t.switch_count;
+  std::vector<std::pair<int64_t, int64_t>> pairs;
+  for (int64_t a = 1; a < nodes; ++a) pairs.push_back({draw(0, a - 1), a});  // a tree
+  for (int64_t extra = draw(0, 2 * nodes); extra > 0 && nodes > 1; --extra) {
+    const int64_t a = draw(0, nodes - 2);
+    pairs.push_back({a, draw(a + 1, nodes - 1)});
+  }
+  if (!pairs.empty() && random() % 8 == 0) pairs.erase(pairs.begin());
+  std::sort(pairs.begin(), pairs.end());
+  pairs.erase(std::unique(pairs.begin(), pairs.end()), pairs.end());
+  for (const auto& [a, b] : pairs) t.graph_links.push_back({a, b, link(), link(), draw(1, 10)});
+  if (!pairs.empty() && random() % 2 == 0) {
+    c.faults.random = {{random(), "*", 0.1, 0.3, 0.01 * static_cast<double>(draw(1, 100))}};
+  }
+  if (random() % 4 == 0) c.faults.slow_ranks = {{draw(0, t.endpoint_count - 1), 1.5}};
+  if (t.switch_count > 0 && random() % 4 == 0) c.faults.dead_switches = {"switch0"};
+  c.routing = static_cast<Routing>(draw(0, 3));
+  c.ecmp_seed = random();
+  c.reembed_rings = random() % 2 == 0;
+  if (random() % 4 == 0) c.transport.window_bytes = draw(1, 1 << 20);
+  for (int64_t j = draw(1, 3); j > 0; --j) {
+    NetworkJob& job = c.jobs.emplace_back();
+    job.name = absl::StrCat("job", j);
+    job.pattern = kPatterns[random() % std::size(kPatterns)];
+    job.message_bytes = draw(4096, 1 << 24);
+    job.start_seconds = 1e-9 * static_cast<double>(draw(0, 100000));
+    job.bidirectional = random() % 2 == 0;
+    job.chunk_count = draw(1, 4);
+    job.micro_batch_count = draw(1, 4);
+    job.in_network = random() % 2 == 0;
+    std::vector<int64_t>& group = job.groups.emplace_back();
+    for (int64_t r = 0; r < t.endpoint_count; ++r) {
+      if (random() % 3 != 0) group.push_back(r);
+    }
+    std::shuffle(group.begin(), group.end(), random);
+    if (group.empty()) group.push_back(0);
+    job.levels = {std::max<int64_t>(1, static_cast<int64_t>(group.size()))};
+  }
+  return c;
+}
+
+// As many graphs as SEXTANT_FUZZ_ROUNDS says, 400 unless given: each is answered, both fidelities,
+// within its busiest link's time, and again with the same bytes.
+TEST(NetworkFuzz, RandomGraphsFaultsAndJobsAreAnswered) {
+  int64_t rounds = 400;
+  if (const char* given = std::getenv("SEXTANT_FUZZ_ROUNDS")) rounds = std::atoll(given);
+  int64_t timed = 0;
+  for (int64_t seed = 0; seed < rounds; ++seed) {
+    const NetworkCase c = RandomCase(static_cast<uint64_t>(seed));
+    for (const Fidelity fidelity : {Fidelity::kFlow, Fidelity::kAnalytic}) {
+      const absl::StatusOr<NetworkResult> result = SimulateNetworkCase(c, fidelity);
+      ASSERT_TRUE(result.ok()) << c.id << " " << result.status();
+      ASSERT_TRUE(std::isfinite(result->total_seconds)) << c.id;
+      ASSERT_EQ(result->status == NetworkStatus::kOk, result->reason.empty()) << c.id;
+      if (result->status != NetworkStatus::kOk) continue;
+      ASSERT_GE(result->total_seconds * (1 + 1e-9) + 1e-12, result->limiting_link_seconds) << c.id;
+      if (fidelity == Fidelity::kFlow) {
+        ++timed;
+        ASSERT_EQ(*SimulateNetworkCase(c, fidelity), *result) << c.id;
+      }
+    }
+  }
+  EXPECT_GT(timed, rounds / 3);
 }
 
 }  // namespace

@@ -15,8 +15,11 @@
 namespace sextant::network_sim {
 namespace {
 
-constexpr int64_t kMostPacketsOfAMessage = 64;  // longer messages share links as fluids do
-constexpr double kMostPacketHops = 5e5;         // a tenth of a second
+// Longer messages share links as fluids do. Where messages wait for others, the order of packets
+// decides for longer, as one late message delays all that follow.
+constexpr int64_t kMostPacketsAtOnce = 24;
+constexpr int64_t kMostPacketsInRounds = 64;
+constexpr double kMostPacketHops = 5e5;  // a tenth of a second
 
 struct Packet {
   int32_t message = 0;
@@ -235,10 +238,13 @@ class PacketEngine {
 }  // namespace
 
 bool PacketsDecide(const Schedule& schedule, const Streams& streams, const Transport& transport) {
+  const bool rounds = std::any_of(schedule.messages.begin(), schedule.messages.end(),
+                                  [](const Message& message) { return message.after != kNone; });
+  const int64_t most = rounds ? kMostPacketsInRounds : kMostPacketsAtOnce;
   double packet_hops = 0;
   for (size_t m = 0; m < schedule.messages.size(); ++m) {
     const int64_t bytes = schedule.messages[m].bytes;
-    if (bytes > kMostPacketsOfAMessage * transport.payload_bytes) return false;
+    if (bytes > most * transport.payload_bytes) return false;
     packet_hops +=
         static_cast<double>(bytes / transport.payload_bytes + 1) *
         static_cast<double>(streams.streams[static_cast<size_t>(streams.stream_of[m])].hop_count);
