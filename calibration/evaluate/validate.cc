@@ -249,10 +249,35 @@ absl::Status PredictTraining(const std::vector<TrainingRow>& rows, const KnownPr
   return absl::OkStatus();
 }
 
+// The same of a run of requests; throughput in seconds per counted token.
+std::optional<double> ServedMetric(const serving::ServingReport& report, const InferenceRow& row,
+                                   InferenceMetric metric) {
+  const auto& work = std::get<workload::InferenceWorkload>(row.job.workload);
+  const auto positive = [](double value) {
+    return value > 0 ? std::optional<double>(value) : std::nullopt;
+  };
+  switch (metric) {
+    case InferenceMetric::kTimeToFirstToken:
+      return positive(report.time_to_first_token_seconds.mean);
+    case InferenceMetric::kInterTokenLatency:
+      return positive(report.inter_token_latency_seconds.mean);
+    case InferenceMetric::kEndToEnd:
+      return positive(report.end_to_end_seconds.mean);
+    case InferenceMetric::kThroughput: {
+      const double tokens = static_cast<double>(
+          work.output_tokens + (row.throughput_counts_prompt ? work.prompt_tokens : 0));
+      const double rate = report.requests_per_second * tokens;
+      return rate > 0 ? std::optional<double>(1 / rate) : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
 // What a prediction says about one measured metric; nothing where it does not speak of it.
 std::optional<double> PredictedMetric(const orchestrator::Prediction& prediction,
                                       const InferenceRow& row, InferenceMetric metric) {
   const auto& work = std::get<workload::InferenceWorkload>(row.job.workload);
+  if (prediction.serving.has_value()) return ServedMetric(*prediction.serving, row, metric);
   switch (metric) {
     case InferenceMetric::kTimeToFirstToken:
       return prediction.time_to_first_token_seconds;
@@ -312,8 +337,11 @@ absl::Status PredictInference(const std::vector<InferenceRow>& rows, const Known
           SetPrediction(*seconds, *seconds * low, *seconds * high, &result);
         } else {
           result.status = RowStatus::kSkipped;
-          result.reason =
-              absl::StrCat("the request has no ", result.metric, " (output_len of the row)");
+          const bool refused =
+              answer->serving.has_value() && answer->serving->completed_request_count == 0;
+          result.reason = absl::StrCat(
+              "the request has no ", result.metric,
+              refused ? " (the engine's cache would not hold it)" : " (output_len of the row)");
         }
       }
       out->push_back(std::move(result));

@@ -346,7 +346,7 @@ std::vector<FrameworkTrainingRow> FrameworkTrainingRows(const Measurements& meas
 std::vector<FrameworkInferenceRow> FrameworkInferenceRows(const Measurements& measurements) {
   std::vector<FrameworkInferenceRow> rows;
   for (const InferenceRow& row : measurements.inference) {
-    if (!MayFit(row.facts)) continue;
+    if (!MayFit(row.facts) || row.job.serving.has_value()) continue;
     const bool apart = std::any_of(row.measured.begin(), row.measured.end(), [](const auto& m) {
       return m.metric == InferenceMetric::kInterTokenLatency;
     });

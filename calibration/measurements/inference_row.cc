@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/ascii.h"
@@ -140,7 +141,12 @@ InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
   DropContradictions(work.output_tokens, &result);
   const auto cluster = ReadCluster(row, lookups, 0, &facts);
   if (cluster != nullptr) job.cluster = *cluster;
-  if (load != "static" && work.batch_size > 1) {
+  if (load == "closed_loop") {
+    // Clients that each send their next request when the last one ended.
+    job.serving =
+        serving::ServingLoad{.concurrency = work.batch_size,
+                             .max_batch_sequences = std::max<int64_t>(256, work.batch_size)};
+  } else if (load != "static" && work.batch_size > 1) {
     facts.warnings.push_back(absl::StrCat("load ", load.empty() ? "not stated" : load,
                                           ": predicted as one static batch, without queueing"));
   }

@@ -11,6 +11,8 @@
 #include "common/base/status_macros.h"
 #include "common/collectives/faults.h"
 #include "common/orchestrator/memory.h"
+#include "common/orchestrator/predict_serving.h"
+#include "common/orchestrator/pricing.h"
 
 namespace sextant::orchestrator {
 namespace {
@@ -20,55 +22,6 @@ using workload::Job;
 constexpr double kNormalQuantile90 = 1.645;  // of a two-sided 90 % interval
 // Held-out shapes scatter more than those a block was fitted on.
 constexpr double kExtrapolatedWidening = 1.5;
-constexpr double kSmallestBindingShare = 0.05;
-
-PricedBlock PriceBlock(const Block& block, const PortAnswers& answers) {
-  PricedBlock priced;
-  for (const OperatorUse& use : block.operators) {
-    const double seconds = use.count * answers.operators[static_cast<size_t>(use.index)].seconds;
-    priced.kernel_count += use.count;
-    switch (use.category) {
-      case OperatorClass::kMatrixMultiply:
-        priced.matrix_seconds += seconds;
-        if (use.weight_gradient) priced.weight_gradient_seconds += seconds;
-        break;
-      case OperatorClass::kAttention:
-        priced.attention_seconds += seconds;
-        break;
-      case OperatorClass::kMemoryBound:
-        priced.memory_bound_seconds += seconds;
-        break;
-    }
-  }
-  for (const CollectiveUse& use : block.collectives) {
-    const double seconds = use.count * answers.collectives[static_cast<size_t>(use.index)].seconds;
-    priced.kernel_count += use.count;
-    switch (use.category) {
-      case CommunicationClass::kTensor:
-        priced.tensor_parallel_seconds += seconds;
-        priced.tensor_collective_count += use.count;
-        break;
-      case CommunicationClass::kContext:
-        priced.context_parallel_seconds += seconds;
-        break;
-      case CommunicationClass::kExpert:
-        priced.expert_parallel_seconds += seconds;
-        break;
-      case CommunicationClass::kShardedData:
-        priced.sharded_data_seconds += seconds;
-        break;
-    }
-  }
-  return priced;
-}
-
-double PriceCollectives(const std::vector<CollectiveUse>& uses, const PortAnswers& answers) {
-  double seconds = 0;
-  for (const CollectiveUse& use : uses) {
-    seconds += use.count * answers.collectives[static_cast<size_t>(use.index)].seconds;
-  }
-  return seconds;
-}
 
 struct PricedBlocks {
   PricedBlock forward;
@@ -79,49 +32,6 @@ PricedBlocks PriceBlocks(const TrainingBlocks& blocks, const PortAnswers& answer
   return {PriceBlock(blocks.forward, answers), PriceBlock(blocks.backward, answers),
           PriceBlock(blocks.recompute, answers)};
 }
-
-// Seconds by what binds, summed over operators and communication; only shares matter.
-class BindingShares {
- public:
-  void Add(absl::string_view name, double seconds) {
-    total_ += seconds;
-    for (auto& [known, sum] : shares_) {
-      if (known == name) {
-        sum += seconds;
-        return;
-      }
-    }
-    shares_.emplace_back(std::string(name), seconds);
-  }
-  void AddBlock(const Block& block, const PortAnswers& answers, double factor) {
-    for (const OperatorUse& use : block.operators) {
-      const auto& estimate = answers.operators[static_cast<size_t>(use.index)];
-      Add(operator_cost::BindingName(estimate.binding), factor * use.count * estimate.seconds);
-    }
-    AddCollectives(block.collectives, answers, factor);
-  }
-  void AddCollectives(const std::vector<CollectiveUse>& uses, const PortAnswers& answers,
-                      double factor) {
-    for (const CollectiveUse& use : uses) {
-      const auto& estimate = answers.collectives[static_cast<size_t>(use.index)];
-      Add(estimate.network_bound ? "network_bandwidth" : "node_bandwidth",
-          factor * use.count * estimate.seconds);
-    }
-  }
-  std::vector<std::string> Largest() {
-    std::stable_sort(shares_.begin(), shares_.end(),
-                     [](const auto& a, const auto& b) { return a.second > b.second; });
-    std::vector<std::string> names;
-    for (const auto& [name, seconds] : shares_) {
-      if (seconds >= kSmallestBindingShare * total_ && seconds > 0) names.push_back(name);
-    }
-    return names;
-  }
-
- private:
-  std::vector<std::pair<std::string, double>> shares_;
-  double total_ = 0;
-};
 
 void SetInterval(Prediction& prediction, double sigma) {
   if (prediction.extrapolated) sigma *= kExtrapolatedWidening;
@@ -412,6 +322,13 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
                              AskPorts(graph, job, operator_cost, network_time));
     NoteExtrapolation(answers, parameters, job, prediction);
     PredictTraining(job, graph, answers, parameters, prediction);
+  } else if (job.serving.has_value()) {
+    const StepGraph graph = BuildStepGraph(job, graph_options);
+    SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
+                             AskPorts(graph, job, operator_cost, network_time));
+    NoteExtrapolation(answers, parameters, job, prediction);
+    PredictServing(job, graph, answers, parameters, prediction);
+    SetInterval(prediction, std::max(parameters.residual.prefill, parameters.residual.decode));
   } else {
     const InferenceGraph graph = BuildInferenceGraph(job, graph_options);
     SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
@@ -421,9 +338,13 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
   }
   const double gpus = static_cast<double>(job.gpu_count);
   prediction.tokens_per_second_per_gpu = prediction.tokens_per_second / gpus;
-  prediction.model_flops_utilization =
-      ModelFlopCount(job) / (prediction.total_seconds * gpus * PeakRate(job));
-  prediction.memory = PredictMemory(job, parameters.memory, graph_options.fused_attention);
+  const Job batch = job.serving.has_value() ? AsBatch(job, prediction) : job;
+  if (prediction.total_seconds > 0) {
+    prediction.model_flops_utilization =
+        ModelFlopCount(batch) / (prediction.total_seconds * gpus * PeakRate(job));
+  }
+  prediction.memory = PredictMemory(job.serving.has_value() ? LargestBatch(job, prediction) : job,
+                                    parameters.memory, graph_options.fused_attention);
   if (!prediction.memory.fits &&
       prediction.memory.total_bytes <= prediction.memory.capacity_bytes) {
     prediction.warnings.push_back(

@@ -141,6 +141,51 @@ TEST(Predict, InferenceIsFirstTokenPlusTheOthers) {
   EXPECT_LT(*p.inter_token_latency_seconds, 20e-3);
 }
 
+// One client of a fleet sees what a static batch of one sees: both price the same kernels, the
+// fleet between sizes of a step.
+TEST(Predict, AClosedLoopOfOneIsABatchOfOne) {
+  Job job = LlamaServing();
+  auto& work = std::get<workload::InferenceWorkload>(job.workload);
+  work.batch_size = 1;
+  const Prediction batch = PredictOrDie(job);
+  job.serving = serving::ServingLoad{.concurrency = 1, .request_count = 4};
+  const Prediction served = PredictOrDie(job);
+  EXPECT_NEAR(*served.time_to_first_token_seconds / *batch.time_to_first_token_seconds, 1, 0.1);
+  EXPECT_NEAR(*served.inter_token_latency_seconds / *batch.inter_token_latency_seconds, 1, 0.1);
+  double sum = 0;
+  for (const TimePart& part : served.breakdown) sum += part.seconds;
+  EXPECT_NEAR(sum, served.total_seconds, 1e-9 * sum);
+  EXPECT_EQ(served.serving->completed_request_count, 4);
+}
+
+// Far above capacity there is no point latency, but the capacity and a flag.
+TEST(Predict, ASaturatedFleetStatesItsCapacity) {
+  Job job = LlamaServing();
+  job.serving = serving::ServingLoad{
+      .arrival = serving::Arrival::kPoisson, .requests_per_second = 1000, .request_count = 300};
+  const Prediction p = PredictOrDie(job);
+  ASSERT_TRUE(p.serving.has_value());
+  EXPECT_TRUE(p.serving->saturated);
+  EXPECT_GT(*p.serving->capacity_requests_per_second, 0);
+  EXPECT_LT(*p.serving->capacity_requests_per_second, 1000);
+  EXPECT_FALSE(p.time_to_first_token_seconds.has_value());
+  EXPECT_THAT(p.warnings, ::testing::Contains(HasSubstr("saturated")));
+}
+
+TEST(Predict, TheCapacityThatAnEngineReportsIsHonoured) {
+  Job job = LlamaServing();
+  std::get<workload::InferenceWorkload>(job.workload).kv_cache_capacity_tokens = 12345;
+  EXPECT_EQ(*PredictOrDie(job).kv_cache_capacity_tokens, 12345);
+}
+
+TEST(Predict, AServingLoadGoesWithInference) {
+  Job job = LlamaTraining();
+  job.serving = serving::ServingLoad{.concurrency = 0};
+  const absl::Status status = TryPredict(job).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("serving:"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("serving.concurrency"));
+}
+
 TEST(Predict, MixtureFlopsAreThoseOfVisitedExperts) {
   Job job = LlamaTraining();
   job.model.experts = {.expert_count = 8, .experts_per_token = 2, .expert_ffn_size = 14336};

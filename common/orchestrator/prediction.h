@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "common/serving/serving_simulation.h"
+
 namespace sextant::orchestrator {
 
 // One named part of a total, in the order in which a report lists them.
@@ -68,6 +70,10 @@ struct Prediction {
   std::optional<double> time_to_first_token_seconds;
   std::optional<double> inter_token_latency_seconds;  // mean over the decode steps
   std::optional<int64_t> kv_cache_capacity_tokens;    // of the whole instance
+
+  // With a serving load: total_seconds is the run, the two latencies above are means over its
+  // requests, and absent where the load saturates the fleet.
+  std::optional<serving::ServingReport> serving;
 
   std::string parameter_set;  // version
   bool extrapolated = false;

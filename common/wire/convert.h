@@ -9,6 +9,8 @@
 #include "common/operator_cost/operator.h"
 #include "common/orchestrator/prediction.h"
 #include "common/parameters/parameter_set.h"
+#include "common/serving/serving_load.h"
+#include "common/serving/serving_simulation.h"
 #include "common/workload/job.h"
 #include "common/workload/model_architecture.h"
 #include "sextant/types/v1/accelerator.pb.h"
@@ -19,6 +21,7 @@
 #include "sextant/types/v1/operator.pb.h"
 #include "sextant/types/v1/parameter_set.pb.h"
 #include "sextant/types/v1/prediction.pb.h"
+#include "sextant/types/v1/serving.pb.h"
 
 namespace sextant::wire {
 
@@ -44,6 +47,12 @@ absl::StatusOr<workload::ParallelPlan> FromProto(const types::v1::ParallelPlan& 
 
 types::v1::Job ToProto(const workload::Job& job);
 absl::StatusOr<workload::Job> FromProto(const types::v1::Job& proto);
+
+types::v1::ServingLoad ToProto(const serving::ServingLoad& load);
+absl::StatusOr<serving::ServingLoad> FromProto(const types::v1::ServingLoad& proto);
+
+types::v1::ServingReport ToProto(const serving::ServingReport& report);
+absl::StatusOr<serving::ServingReport> FromProto(const types::v1::ServingReport& proto);
 
 types::v1::Prediction ToProto(const orchestrator::Prediction& prediction);
 absl::StatusOr<orchestrator::Prediction> FromProto(const types::v1::Prediction& proto);

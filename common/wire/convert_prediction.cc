@@ -43,6 +43,7 @@ types::v1::Prediction ToProto(const orchestrator::Prediction& p) {
   if (p.kv_cache_capacity_tokens.has_value()) {
     proto.set_kv_cache_capacity_tokens(*p.kv_cache_capacity_tokens);
   }
+  if (p.serving.has_value()) *proto.mutable_serving() = ToProto(*p.serving);
   proto.set_parameter_set(p.parameter_set);
   proto.set_extrapolated(p.extrapolated);
   for (const std::string& warning : p.warnings) proto.add_warnings(warning);
@@ -94,6 +95,7 @@ absl::StatusOr<orchestrator::Prediction> FromProto(const types::v1::Prediction& 
   if (proto.has_kv_cache_capacity_tokens()) {
     p.kv_cache_capacity_tokens = proto.kv_cache_capacity_tokens();
   }
+  if (proto.has_serving()) p.serving = reader.Nested("serving", FromProto(proto.serving()));
   p.parameter_set = proto.parameter_set();
   p.extrapolated = proto.extrapolated();
   p.warnings.assign(proto.warnings().begin(), proto.warnings().end());

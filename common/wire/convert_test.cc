@@ -126,6 +126,7 @@ class Values {
                 .expert_tensor_parallel_size = Count(),
                 .shard_group_size = Count(),
                 .context_mode = Choice<workload::ContextMode>(2)};
+    if (Flip()) job.serving = Load();
     job.framework = Text();
     for (int i = Small() % 3; i > 0; --i)
       job.faults.push_back({Text(), Number(), Count(), Number()});
@@ -164,6 +165,41 @@ class Values {
     return op;
   }
 
+  serving::Percentiles Percentiles() { return {Number(), Number(), Number(), Number()}; }
+
+  serving::ServingReport Report() {
+    serving::ServingReport r{Count(),  Count(),       Count(),       Count(),      Count(),
+                             Number(), Percentiles(), Percentiles(), Percentiles()};
+    for (double* value :
+         {&r.requests_per_second, &r.output_tokens_per_second, &r.goodput_requests_per_second,
+          &r.utilization, &r.peak_kv_fraction, &r.prefill_seconds, &r.mixed_seconds,
+          &r.decode_seconds, &r.idle_seconds}) {
+      *value = Number();
+    }
+    if (Flip()) r.capacity_requests_per_second = Number();
+    if (Flip()) r.load_fraction = Number();
+    r.saturated = Flip();
+    return r;
+  }
+
+  serving::ServingLoad Load() {
+    return {.arrival = Choice<serving::Arrival>(4),
+            .concurrency = Count(),
+            .requests_per_second = Number(),
+            .request_count = Count(),
+            .seed = Count(),
+            .length_spread = Number(),
+            .trace = {{Number(), Count(), Count(), Count()}},
+            .max_batch_tokens = Count(),
+            .max_batch_sequences = Count(),
+            .chunked_prefill = Flip(),
+            .prefill_first = Flip(),
+            .shared_prefix_tokens = Count(),
+            .prefill_replica_count = Count(),
+            .time_to_first_token_limit_seconds = Number(),
+            .inter_token_latency_limit_seconds = Number()};
+  }
+
   orchestrator::Prediction Prediction() {
     orchestrator::Prediction p;
     p.total_seconds = Number();
@@ -179,6 +215,7 @@ class Values {
     if (Flip()) p.time_to_first_token_seconds = Flip() ? Number() : 0;
     if (Flip()) p.inter_token_latency_seconds = Flip() ? Number() : 0;
     if (Flip()) p.kv_cache_capacity_tokens = Flip() ? Count() : 0;
+    if (Flip()) p.serving = Report();
     p.parameter_set = Text();
     p.extrapolated = Flip();
     p.warnings = {Text(), Text()};

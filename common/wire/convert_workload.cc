@@ -223,6 +223,7 @@ types::v1::Job ToProto(const workload::Job& job) {
     out.set_memory_fraction(inference.memory_fraction);
   }
   FillPlan(job.plan, *proto.mutable_plan());
+  if (job.serving.has_value()) *proto.mutable_serving() = ToProto(*job.serving);
   proto.set_framework(job.framework);
   for (const workload::Fault& fault : job.faults) {
     types::v1::Fault& out = *proto.add_faults();
@@ -250,6 +251,7 @@ absl::StatusOr<workload::Job> FromProto(const types::v1::Job& proto) {
   if (proto.has_gpu_count()) job.gpu_count = proto.gpu_count();
   job.precision = reader.Word("precision", proto.precision(), hardware::ParsePrecision,
                               hardware::Precision::kBf16);
+  if (proto.has_serving()) job.serving = reader.Nested("serving", FromProto(proto.serving()));
   switch (proto.workload_case()) {
     case types::v1::Job::kTraining:
       job.workload = ReadTraining(reader, proto.training());

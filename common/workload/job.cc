@@ -326,6 +326,16 @@ absl::Status ValidateJob(const Job& job) {
   } else {
     ValidateInference(violations, job, std::get<InferenceWorkload>(job.workload));
   }
+  if (job.serving.has_value()) {
+    if (job.IsTraining()) {
+      violations.Add("serving", "is given for a training job; it goes with inference");
+    }
+    const absl::Status valid =
+        serving::ValidateServingLoad(*job.serving, job.plan.data_parallel_size);
+    for (const base::Violation& v : base::ViolationsOf(valid)) {
+      violations.Add(absl::StrCat("serving.", v.field), v.description);
+    }
+  }
   if (!job.cluster.accelerator.Supports(job.precision)) {
     violations.Add("precision",
                    absl::StrCat("is ", std::string(hardware::PrecisionName(job.precision)), " but ",

@@ -3,6 +3,7 @@
 #define SEXTANT_COMMON_WORKLOAD_JOB_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "common/hardware/cluster.h"
+#include "common/serving/serving_load.h"
 #include "common/workload/model_architecture.h"
 
 namespace sextant::workload {
@@ -121,6 +123,9 @@ struct Job {
   hardware::Precision precision = hardware::Precision::kBf16;
   std::variant<TrainingWorkload, InferenceWorkload> workload;
   ParallelPlan plan;
+  // With an inference workload: how requests of its lengths come. Its batch size is then what the
+  // engine makes of them, data parallel ranks are replicas behind a router.
+  std::optional<serving::ServingLoad> serving;
   std::string framework;  // profile of overheads; empty: the accelerator's default
   std::vector<Fault> faults;
 

@@ -74,7 +74,7 @@ struct ModelArchitecture {
   // Every n-th layer sees all keys, the others see sliding_window keys or hold linear_attention.
   // 1: all layers are alike.
   int64_t full_attention_interval = 1;
-  bool gated_attention = false;  // queries bring an output gate of their own size (Qwen3-Next)
+  bool gated_attention = false;     // queries bring an output gate of their own size (Qwen3-Next)
   int64_t patch_input_size = 0;     // numbers of an image patch, projected; 0: token embedding
   int64_t vocabulary_multiple = 0;  // rows per tensor parallel rank are a multiple; 0: no padding
   LatentAttention latent_attention;

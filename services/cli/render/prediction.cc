@@ -92,9 +92,70 @@ std::string QuestionText(const Job& job) {
   return table.ToText();
 }
 
+void WritePercentiles(absl::string_view name, const serving::Percentiles& p, JsonWriter* json) {
+  json->Key(name);
+  json->BeginObject();
+  json->Field("mean", p.mean);
+  json->Field("p50", p.p50);
+  json->Field("p90", p.p90);
+  json->Field("p99", p.p99);
+  json->EndObject();
+}
+
+void WriteServing(const serving::ServingReport& r, JsonWriter* json) {
+  json->BeginObject();
+  json->Field("offered_request_count", r.offered_request_count);
+  json->Field("completed_request_count", r.completed_request_count);
+  json->Field("refused_request_count", r.refused_request_count);
+  json->Field("preemption_count", r.preemption_count);
+  json->Field("step_count", r.step_count);
+  json->Field("makespan_seconds", r.makespan_seconds);
+  WritePercentiles("time_to_first_token_seconds", r.time_to_first_token_seconds, json);
+  WritePercentiles("inter_token_latency_seconds", r.inter_token_latency_seconds, json);
+  WritePercentiles("end_to_end_seconds", r.end_to_end_seconds, json);
+  json->Field("requests_per_second", r.requests_per_second);
+  json->Field("output_tokens_per_second", r.output_tokens_per_second);
+  json->Field("goodput_requests_per_second", r.goodput_requests_per_second);
+  json->Field("utilization", r.utilization);
+  json->Field("peak_kv_fraction", r.peak_kv_fraction);
+  json->Field("capacity_requests_per_second", r.capacity_requests_per_second);
+  json->Field("load_fraction", r.load_fraction);
+  json->Field("saturated", r.saturated);
+  json->EndObject();
+}
+
+std::string ServingText(const serving::ServingReport& r) {
+  Table table({{"requests"},
+               {"mean", Align::kRight},
+               {"p50", Align::kRight},
+               {"p90", Align::kRight},
+               {"p99", Align::kRight}});
+  const auto row = [&](const char* name, const serving::Percentiles& p) {
+    table.AddRow({name, FormatSeconds(p.mean), FormatSeconds(p.p50), FormatSeconds(p.p90),
+                  FormatSeconds(p.p99)});
+  };
+  row("first token", r.time_to_first_token_seconds);
+  row("each next token", r.inter_token_latency_seconds);
+  row("whole request", r.end_to_end_seconds);
+  std::string text = absl::StrCat(
+      r.completed_request_count, " of ", r.offered_request_count, " requests completed, ",
+      r.refused_request_count, " refused, ", r.preemption_count, " pre-empted; ",
+      FormatRate(r.requests_per_second, "requests"), ", within limits ",
+      FormatRate(r.goodput_requests_per_second, "requests"), "; engines busy ",
+      FormatShare(r.utilization), ", cache at most ", FormatShare(r.peak_kv_fraction), " full");
+  if (r.capacity_requests_per_second.has_value()) {
+    absl::StrAppend(&text, "; load ", FormatShare(r.load_fraction.value_or(0)), " of capacity ",
+                    FormatRate(*r.capacity_requests_per_second, "requests"),
+                    r.saturated ? ": SATURATED, latencies are lower bounds" : "");
+  }
+  return absl::StrCat(table.ToText(), text, "\n");
+}
+
 std::string AnswerText(const Job& job, const Prediction& prediction) {
   Table table({{""}, {""}});
-  table.AddRow({job.IsTraining() ? "step time" : "batch time",
+  table.AddRow({job.IsTraining() ? "step time"
+                : job.serving    ? "run"
+                                 : "batch time",
                 absl::StrCat(FormatSeconds(prediction.total_seconds), "  (90 % interval ",
                              FormatSeconds(prediction.interval_low_seconds), " to ",
                              FormatSeconds(prediction.interval_high_seconds), ")")});
@@ -152,6 +213,13 @@ std::string PredictionJson(const Job& job, const Prediction& prediction) {
   json.Field("inter_token_latency_seconds", prediction.inter_token_latency_seconds);
   json.Field("kv_cache_capacity_tokens", prediction.kv_cache_capacity_tokens);
 
+  json.Key("serving");
+  if (prediction.serving.has_value()) {
+    WriteServing(*prediction.serving, &json);
+  } else {
+    json.Null();
+  }
+
   json.Field("fits", prediction.memory.fits);
   json.Field("memory_bytes", prediction.memory.total_bytes);
   json.Field("memory_capacity_bytes", prediction.memory.capacity_bytes);
@@ -175,6 +243,10 @@ std::string PredictionJson(const Job& job, const Prediction& prediction) {
 
 std::string PredictionText(const Job& job, const Prediction& prediction) {
   std::string text = absl::StrCat(QuestionText(job), "\n", AnswerText(job, prediction));
+
+  if (prediction.serving.has_value()) {
+    absl::StrAppend(&text, "\n", ServingText(*prediction.serving));
+  }
 
   Table time({{"where the time goes"}, {"time", Align::kRight}, {"share", Align::kRight}});
   for (const TimePart& part : prediction.breakdown) {

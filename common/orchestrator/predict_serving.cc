@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/orchestrator/predict_serving.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_format.h"
+#include "common/orchestrator/inference_formula.h"
+#include "common/orchestrator/memory.h"
+#include "common/orchestrator/pricing.h"
+#include "common/serving/serving_simulation.h"
+
+namespace sextant::orchestrator {
+namespace {
+
+using serving::Line;
+using serving::Plane;
+using workload::Job;
+
+std::vector<double> Doubles(const std::vector<int64_t>& values) {
+  return {values.begin(), values.end()};
+}
+
+class Pricer {
+ public:
+  Pricer(const StepGraph& graph, const PortAnswers& answers,
+         const InferenceParameters<double>& parameters)
+      : graph_(graph), answers_(answers), p_(parameters) {}
+
+  PricedBlock Layers(const PassPoint& point) const {
+    PricedBlock block = PriceBlock(point.embedding, answers_);
+    block.AddScaled(PriceBlock(point.dense, answers_),
+                    static_cast<double>(graph_.dense_layer_count));
+    block.AddScaled(PriceBlock(point.mixture, answers_),
+                    static_cast<double>(graph_.mixture_layer_count));
+    return block;
+  }
+  double Seconds(const PricedBlock& block) const {
+    return block.matrix_seconds + block.attention_seconds + block.memory_bound_seconds +
+           block.tensor_parallel_seconds * p_.tensor_parallel_factor +
+           block.expert_parallel_seconds;
+  }
+  Line Passes(const std::vector<PassPoint>& points) const {
+    std::vector<double> tokens;
+    std::vector<double> seconds;
+    for (const PassPoint& point : points) {
+      tokens.push_back(static_cast<double>(point.token_count));
+      seconds.push_back(Seconds(Layers(point)) + PriceCollectives(point.send, answers_));
+    }
+    return Line(std::move(tokens), std::move(seconds));
+  }
+  Line Heads() const {
+    std::vector<double> sequences = {0};
+    std::vector<double> seconds = {0};
+    for (const HeadPoint& point : graph_.heads) {
+      sequences.push_back(static_cast<double>(point.sequence_count));
+      seconds.push_back(Seconds(PriceBlock(point.head, answers_)));
+    }
+    return Line(std::move(sequences), std::move(seconds));
+  }
+  // Attention of all layers.
+  double Attention(const AttentionPoint& point) const {
+    const auto seconds = [&](int index) {
+      return index < 0 ? 0.0 : answers_.operators[static_cast<size_t>(index)].seconds;
+    };
+    return static_cast<double>(graph_.full_attention_layer_count) * seconds(point.full_index) +
+           static_cast<double>(graph_.windowed_layer_count) * seconds(point.windowed_index);
+  }
+  Plane Grid(const std::vector<int64_t>& x, const std::vector<int64_t>& y,
+             const std::vector<AttentionPoint>& points) const {
+    std::vector<double> z;
+    z.reserve(points.size());
+    for (const AttentionPoint& point : points) z.push_back(Attention(point));
+    return Plane(Doubles(x), Doubles(y), std::move(z));
+  }
+  // What one of many chunks adds to their common kernel.
+  Plane Filled() const {
+    const double floor = Attention(graph_.smallest_chunk);
+    std::vector<double> z;
+    for (size_t i = 0; i < graph_.chunks_filled.size(); ++i) {
+      const size_t row = i / graph_.tokens_before.size();
+      const double all = std::max(0.0, Attention(graph_.chunks_filled[i]) - floor);
+      z.push_back(all / static_cast<double>(graph_.chunks_per_fill[row]));
+    }
+    return Plane(Doubles(graph_.chunk_tokens), Doubles(graph_.tokens_before), std::move(z));
+  }
+
+ private:
+  const StepGraph& graph_;
+  const PortAnswers& answers_;
+  const InferenceParameters<double>& p_;
+};
+
+Line Transfers(const StepGraph& graph, const PortAnswers& answers) {
+  if (graph.transfer.empty()) return {};
+  std::vector<double> seconds;
+  for (const int index : graph.transfer) {
+    seconds.push_back(answers.collectives[static_cast<size_t>(index)].seconds);
+  }
+  return Line(Doubles(graph.transfer_tokens), std::move(seconds));
+}
+
+void NoteSaturation(const serving::ServingReport& report, Prediction& prediction) {
+  if (report.refused_request_count > 0) {
+    prediction.warnings.push_back(
+        absl::StrFormat("%d of %d requests were refused: their cache would not fit even alone",
+                        report.refused_request_count, report.offered_request_count));
+  }
+  if (!report.saturated) return;
+  prediction.warnings.push_back(absl::StrFormat(
+      "saturated: the load is %.0f %% of the capacity of %.4g requests a second; latencies grow "
+      "with the run, those of this one are lower bounds",
+      100 * *report.load_fraction, *report.capacity_requests_per_second));
+}
+
+// Shares of what binds, in steps as large as those of the run.
+std::vector<std::string> Binding(const StepGraph& graph, const PortAnswers& answers,
+                                 const serving::ServingReport& report) {
+  BindingShares shares;
+  const auto add = [&](const PassPoint& point, double seconds) {
+    const double layers = static_cast<double>(graph.dense_layer_count + graph.mixture_layer_count);
+    shares.AddBlock(point.dense, answers,
+                    seconds * static_cast<double>(graph.dense_layer_count) / layers);
+    shares.AddBlock(point.mixture, answers,
+                    seconds * static_cast<double>(graph.mixture_layer_count) / layers);
+  };
+  add(graph.prompt_passes.back(), report.prefill_seconds + report.mixed_seconds);
+  add(graph.decode_passes[graph.decode_passes.size() / 2], report.decode_seconds);
+  std::vector<std::string> names = shares.Largest();
+  if (report.preemption_count > 0) names.insert(names.begin(), "kv_cache_capacity");
+  return names;
+}
+
+}  // namespace
+
+serving::StepTables PriceSteps(const StepGraph& graph, const PortAnswers& answers,
+                               const InferenceParameters<double>& parameters,
+                               int64_t pipeline_parallel_size) {
+  const Pricer pricer(graph, answers, parameters);
+  serving::StepTables tables;
+  tables.prompt_pass = pricer.Passes(graph.prompt_passes);
+  tables.decode_pass = pricer.Passes(graph.decode_passes);
+  tables.head = pricer.Heads();
+  tables.decode_attention =
+      pricer.Grid(graph.decode_sequences, graph.decode_contexts, graph.decode_attention);
+  tables.prompt_attention_alone =
+      pricer.Grid(graph.chunk_tokens, graph.tokens_before, graph.chunk_alone);
+  tables.prompt_attention_filled = pricer.Filled();
+  tables.prompt_attention_floor = pricer.Attention(graph.smallest_chunk);
+  const double cores =
+      static_cast<double>(graph.full_attention_layer_count + graph.windowed_layer_count);
+  tables.dispatch = parameters.dispatch_seconds *
+                    (pricer.Layers(graph.decode_passes.front()).kernel_count + cores);
+  tables.engine_step = parameters.step_seconds;
+  tables.engine_prefill = std::max(0.0, parameters.prefill_seconds - parameters.step_seconds);
+  tables.engine_per_sequence = parameters.sequence_seconds;
+  tables.pipeline_stages = pipeline_parallel_size;
+  return tables;
+}
+
+void PredictServing(const Job& job, const StepGraph& graph, const PortAnswers& answers,
+                    const FrameworkParameters<double>& parameters, Prediction& prediction) {
+  const auto& work = std::get<workload::InferenceWorkload>(job.workload);
+  const serving::ServingLoad& load = *job.serving;
+  const int64_t replicas = job.plan.data_parallel_size;
+  const int64_t capacity = KvCacheCapacityTokens(job, parameters.memory);
+  const serving::StepCost cost(
+      PriceSteps(graph, answers, parameters.inference, job.plan.pipeline_parallel_size));
+  const serving::Fleet fleet{.limits = {.kv_capacity_tokens = capacity / replicas,
+                                        .page_tokens = work.kv_cache_page_tokens,
+                                        .max_batch_tokens = load.max_batch_tokens,
+                                        .max_batch_sequences = load.max_batch_sequences,
+                                        .chunked_prefill = load.chunked_prefill,
+                                        .prefill_first = load.prefill_first,
+                                        .shared_prefix_tokens = load.shared_prefix_tokens},
+                             .replica_count = replicas,
+                             .prefill_replica_count = load.prefill_replica_count,
+                             .transfer_seconds = Transfers(graph, answers)};
+  serving::ServingReport report =
+      serving::Simulate(load, work.prompt_tokens, work.output_tokens, fleet, cost);
+  prediction.breakdown = {{"prefill_steps", report.prefill_seconds},
+                          {"mixed_steps", report.mixed_seconds},
+                          {"decode_steps", report.decode_seconds},
+                          {"idle", report.idle_seconds}};
+  for (const TimePart& part : prediction.breakdown) prediction.total_seconds += part.seconds;
+  prediction.tokens_per_second =
+      work.output_tokens > 0 ? report.output_tokens_per_second
+                             : report.requests_per_second * static_cast<double>(work.prompt_tokens);
+  prediction.kv_cache_capacity_tokens = capacity;
+  if (!report.saturated && report.completed_request_count > 0) {
+    prediction.time_to_first_token_seconds = report.time_to_first_token_seconds.mean;
+    if (report.inter_token_latency_seconds.mean > 0) {
+      prediction.inter_token_latency_seconds = report.inter_token_latency_seconds.mean;
+    }
+  }
+  NoteSaturation(report, prediction);
+  prediction.binding = Binding(graph, answers, report);
+  prediction.serving = std::move(report);
+}
+
+Job AsBatch(const Job& job, const Prediction& prediction) {
+  Job batch = job;
+  batch.serving.reset();
+  std::get<workload::InferenceWorkload>(batch.workload).batch_size =
+      std::max<int64_t>(1, prediction.serving->completed_request_count);
+  return batch;
+}
+
+Job LargestBatch(const Job& job, const Prediction& prediction) {
+  Job batch = AsBatch(job, prediction);
+  auto& work = std::get<workload::InferenceWorkload>(batch.workload);
+  const int64_t per_request = std::max<int64_t>(1, work.prompt_tokens + work.output_tokens);
+  const int64_t held = prediction.kv_cache_capacity_tokens.value_or(0) / per_request;
+  const int64_t wanted = job.serving->arrival == serving::Arrival::kClosedLoop
+                             ? job.serving->concurrency
+                             : job.serving->max_batch_sequences * job.plan.data_parallel_size;
+  work.batch_size = std::max<int64_t>(1, std::min(wanted, held));
+  return batch;
+}
+
+}  // namespace sextant::orchestrator

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_COMMON_SERVING_SERVING_LOAD_H_
+#define SEXTANT_COMMON_SERVING_SERVING_LOAD_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace sextant::serving {
+
+enum class Arrival : int { kClosedLoop, kPoisson, kBurst, kTrace };
+absl::string_view ArrivalName(Arrival);  // "closed_loop", "poisson", "burst", "trace"
+absl::StatusOr<Arrival> ParseArrival(absl::string_view name);
+
+struct Request {
+  double arrival_seconds = 0;
+  int64_t prompt_tokens = 0;
+  int64_t output_tokens = 0;
+  int64_t priority = 0;  // smaller goes first
+
+  friend bool operator==(const Request&, const Request&) = default;
+};
+
+// How requests come, and what the engine is told to do with them.
+struct ServingLoad {
+  Arrival arrival = Arrival::kClosedLoop;
+  int64_t concurrency = 1;          // closed loop: requests under way at any time
+  double requests_per_second = 0;   // Poisson: mean rate
+  int64_t request_count = 0;        // 0: enough for a steady state (8 x concurrency, at least 64)
+  int64_t seed = 1;                 // of arrivals and lengths
+  double length_spread = 0;         // lengths are uniform in (1 - s, 1 + s) times the stated ones
+  std::vector<Request> trace;       // arrival == kTrace
+  int64_t max_batch_tokens = 8192;  // budget of one step
+  int64_t max_batch_sequences = 256;
+  bool chunked_prefill = true;        // false: a prompt goes through in one piece
+  bool prefill_first = false;         // true: decode waits while prompts are at hand
+  int64_t shared_prefix_tokens = 0;   // of every prompt; computed once, then found in the cache
+  int64_t prefill_replica_count = 0;  // of the replicas; above 0: prefill and decode apart
+  double time_to_first_token_limit_seconds = 0;  // 0: none. Goodput counts requests within limits
+  double inter_token_latency_limit_seconds = 0;
+
+  friend bool operator==(const ServingLoad&, const ServingLoad&) = default;
+};
+
+// Every rule that the load breaks, by field name, for `replica_count` replicas.
+absl::Status ValidateServingLoad(const ServingLoad& load, int64_t replica_count);
+
+// Number of requests of a run.
+int64_t RequestCount(const ServingLoad& load);
+
+// The requests in order of arrival; those of a closed loop beyond the first `concurrency` have no
+// arrival of their own (infinity): they come when another ends. Deterministic for a seed. O(n).
+std::vector<Request> MakeRequests(const ServingLoad& load, int64_t prompt_tokens,
+                                  int64_t output_tokens);
+
+}  // namespace sextant::serving
+
+#endif  // SEXTANT_COMMON_SERVING_SERVING_LOAD_H_

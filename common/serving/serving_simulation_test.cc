@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/serving/serving_simulation.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "gtest/gtest.h"
+
+namespace sextant::serving {
+namespace {
+
+// A step costs 1 ms, 20 us a token, and 1 ns for each key of each sequence.
+StepCost Simple() {
+  StepTables t;
+  t.prompt_pass = Line({0, 1}, {0, 20e-6});
+  t.decode_pass = t.prompt_pass;
+  t.decode_attention = Plane({0, 1}, {0, 1}, {0, 0, 0, 1e-9});
+  t.prompt_attention_filled = Plane({0, 1}, {0, 1}, {0, 0, 0, 1e-9});
+  t.engine_step = 1e-3;
+  return StepCost(t);
+}
+// One request at a time, `seconds` each: a server of constant service.
+StepCost Constant(double seconds) {
+  StepTables t;
+  t.engine_step = seconds;
+  return StepCost(t);
+}
+
+Fleet OneReplica(int64_t kv_tokens) {
+  return {.limits = {.kv_capacity_tokens = kv_tokens, .max_batch_tokens = 2048}};
+}
+
+void ExpectConserved(const ServingReport& r) {
+  EXPECT_EQ(r.completed_request_count + r.refused_request_count, r.offered_request_count);
+  EXPECT_NEAR(r.prefill_seconds + r.mixed_seconds + r.decode_seconds + r.idle_seconds,
+              r.makespan_seconds, 1e-9 * r.makespan_seconds + 1e-12);
+  EXPECT_LE(r.peak_kv_fraction, 1);
+  EXPECT_LE(r.time_to_first_token_seconds.p50, r.time_to_first_token_seconds.p99);
+}
+
+// 100 prompt tokens in one step of 1 + 2 ms, then nine steps of 1 + 0.02 ms and their keys.
+TEST(Simulate, OneRequestAloneTakesItsSteps) {
+  const ServingReport r = Simulate({.request_count = 1}, 100, 10, OneReplica(10000), Simple());
+  EXPECT_NEAR(r.time_to_first_token_seconds.mean, 3e-3, 1e-12);
+  double decode = 0;
+  for (int i = 0; i < 9; ++i) decode += 1e-3 + 20e-6 + 1e-9 * (101 + i);
+  EXPECT_NEAR(r.end_to_end_seconds.mean, 3e-3 + decode, 1e-9);
+  EXPECT_NEAR(r.inter_token_latency_seconds.mean, decode / 9, 1e-10);
+  EXPECT_EQ(r.step_count, 10);
+}
+
+TEST(Simulate, ZeroAndOneTokenEndWithThePrompt) {
+  for (const int64_t output : {0, 1}) {
+    const ServingReport r =
+        Simulate({.request_count = 3}, 100, output, OneReplica(10000), Simple());
+    EXPECT_EQ(r.completed_request_count, 3);
+    EXPECT_EQ(r.step_count, 3);
+    EXPECT_DOUBLE_EQ(r.end_to_end_seconds.mean, r.time_to_first_token_seconds.mean);
+    EXPECT_EQ(r.inter_token_latency_seconds, Percentiles());
+  }
+}
+
+// Every mixture of policies conserves requests and ends, also where the cache is as small as it may
+// be (1.0 of the largest request) or smaller (0.9: those that cannot ever fit are refused).
+TEST(Simulate, RequestsAreConservedAndNothingLivelocks) {
+  for (const double need : {0.9, 1.0, 1.7, 20.0}) {
+    for (const bool chunked : {false, true}) {
+      for (const bool prefill_first : {false, true}) {
+        for (const Arrival arrival : {Arrival::kClosedLoop, Arrival::kPoisson, Arrival::kBurst}) {
+          for (const int64_t seed : {1, 2, 3}) {
+            const ServingLoad load{.arrival = arrival,
+                                   .concurrency = 16,
+                                   .requests_per_second = 50,
+                                   .request_count = 80,
+                                   .seed = seed,
+                                   .length_spread = 0.5};
+            Fleet fleet = OneReplica(std::llround(need * 1.5 * (400 + 120) / 16) * 16);
+            fleet.limits.chunked_prefill = chunked;
+            fleet.limits.prefill_first = prefill_first;
+            const ServingReport r = Simulate(load, 400, 120, fleet, Simple());
+            ExpectConserved(r);
+            EXPECT_EQ(r.refused_request_count > 0, need < 1);
+            EXPECT_GT(r.completed_request_count, 0);
+          }
+        }
+      }
+    }
+  }
+}
+
+// A request of exactly the cache's size runs; one page more is refused at once.
+TEST(Simulate, ARequestThatWouldNotFitAloneIsRefused) {
+  // 145 prompt and 16 output tokens keep 160 in the cache: the last is never read.
+  const ServingReport fits = Simulate({.request_count = 2}, 145, 16, OneReplica(160), Simple());
+  EXPECT_EQ(fits.completed_request_count, 2);
+  const ServingReport large = Simulate({.request_count = 2}, 146, 16, OneReplica(160), Simple());
+  EXPECT_EQ(large.completed_request_count, 0);
+  EXPECT_EQ(large.refused_request_count, 2);
+  ExpectConserved(large);
+}
+
+TEST(Simulate, ASmallCachePreemptsAndALargeOneDoesNot) {
+  const ServingLoad load{.arrival = Arrival::kBurst, .request_count = 40};
+  const ServingReport small = Simulate(load, 200, 300, OneReplica(3200), Simple());
+  EXPECT_GT(small.preemption_count, 0);
+  EXPECT_NEAR(small.peak_kv_fraction, 1, 0.01);
+  const ServingReport large = Simulate(load, 200, 300, OneReplica(40 * 512), Simple());
+  EXPECT_EQ(large.preemption_count, 0);
+}
+
+TEST(Simulate, MoreCacheIsNeverWorse) {
+  const ServingLoad load{.arrival = Arrival::kBurst, .request_count = 60};
+  double before = std::numeric_limits<double>::infinity();
+  for (const int64_t kv : {600, 1200, 2400, 4800, 9600, 38400}) {
+    const double seconds = Simulate(load, 200, 300, OneReplica(kv), Simple()).makespan_seconds;
+    EXPECT_LE(seconds, before * (1 + 1e-9)) << kv;
+    before = seconds;
+  }
+}
+
+TEST(Simulate, MoreReplicasAreNeverWorse) {
+  const ServingLoad load{
+      .arrival = Arrival::kPoisson, .requests_per_second = 40, .request_count = 200};
+  double before = std::numeric_limits<double>::infinity();
+  for (const int64_t replicas : {1, 2, 4}) {
+    Fleet fleet = OneReplica(8000);
+    fleet.replica_count = replicas;
+    const ServingReport r = Simulate(load, 400, 100, fleet, Simple());
+    ExpectConserved(r);
+    EXPECT_LE(r.time_to_first_token_seconds.mean, before);
+    before = r.time_to_first_token_seconds.mean;
+  }
+}
+
+TEST(Simulate, ASeedIsAnAnswer) {
+  const ServingLoad load{.arrival = Arrival::kPoisson,
+                         .requests_per_second = 30,
+                         .request_count = 300,
+                         .length_spread = 0.8};
+  const Fleet fleet = OneReplica(6000);
+  EXPECT_EQ(Simulate(load, 300, 80, fleet, Simple()), Simulate(load, 300, 80, fleet, Simple()));
+}
+
+// One request at a time with constant service s is an M/D/1 queue: mean wait rho s / (2 (1 - rho))
+// (Pollaczek and Khinchine). 40 000 requests put the mean within a few percent.
+TEST(Simulate, OneAtATimeIsAnMD1Queue) {
+  const double service = 0.01;
+  for (const double rho : {0.3, 0.5, 0.7}) {
+    const ServingLoad load{
+        .arrival = Arrival::kPoisson, .requests_per_second = rho / service, .request_count = 40000};
+    Fleet fleet = OneReplica(10000);
+    fleet.limits.max_batch_sequences = 1;
+    const ServingReport r = Simulate(load, 100, 1, fleet, Constant(service));
+    const double wait = r.end_to_end_seconds.mean - service;
+    EXPECT_NEAR(wait, rho * service / (2 * (1 - rho)), 0.06 * wait) << rho;
+    EXPECT_NEAR(r.utilization, rho, 0.02);
+    EXPECT_FALSE(r.saturated);
+  }
+}
+
+// INPUTS: rates of 0.5, 0.95, 1.05 and 1.5 of capacity. From 0.95 on the answer is a bound, and
+// beyond 1 the first token waits for a queue that grows with the run.
+TEST(Simulate, SaturationIsSaidWithTheCapacity) {
+  const double service = 0.01;
+  Fleet fleet = OneReplica(10000);
+  fleet.limits.max_batch_sequences = 1;
+  for (const double rho : {0.5, 0.95, 1.05, 1.5}) {
+    const ServingLoad load{.arrival = Arrival::kPoisson,
+                           .requests_per_second = rho / service * (1 + 1e-9),
+                           .request_count = 2000};
+    const ServingReport r = Simulate(load, 100, 1, fleet, Constant(service));
+    ASSERT_TRUE(r.capacity_requests_per_second.has_value());
+    EXPECT_NEAR(*r.capacity_requests_per_second, 1 / service, 0.01 / service);
+    EXPECT_NEAR(*r.load_fraction, rho, 0.01 * rho);
+    EXPECT_EQ(r.saturated, rho >= 0.95) << rho;
+    EXPECT_GT(r.time_to_first_token_seconds.p99, rho > 1.2 ? 100 * service : service);
+  }
+}
+
+// Chunks of a long prompt run beside decoding sequences; in one piece it makes them wait.
+TEST(Simulate, ChunkedPrefillShortensTheLongestGap) {
+  const ServingLoad load{.arrival = Arrival::kTrace, .trace = {{0, 16, 200}, {0.05, 4000, 1}}};
+  Fleet fleet = OneReplica(20000);
+  fleet.limits.max_batch_tokens = 8000;
+  fleet.limits.chunked_prefill = false;
+  const ServingReport whole = Simulate(load, 0, 0, fleet, Simple());
+  fleet.limits.chunked_prefill = true;
+  fleet.limits.max_batch_tokens = 256;
+  const ServingReport chunked = Simulate(load, 0, 0, fleet, Simple());
+  EXPECT_EQ(whole.completed_request_count, 2);
+  // The long prompt itself ends sooner in one piece: fewer steps.
+  EXPECT_LT(whole.time_to_first_token_seconds.p99, chunked.time_to_first_token_seconds.p99);
+  EXPECT_GT(chunked.mixed_seconds, 0);
+}
+
+TEST(Simulate, ASharedPrefixIsComputedOnce) {
+  const ServingLoad load{.concurrency = 1, .request_count = 10};
+  Fleet fleet = OneReplica(20000);
+  const double without = Simulate(load, 1000, 1, fleet, Simple()).makespan_seconds;
+  fleet.limits.shared_prefix_tokens = 800;
+  const double with = Simulate(load, 1000, 1, fleet, Simple()).makespan_seconds;
+  // Nine of ten prompts save 800 tokens of 20 us; attention to the prefix stays.
+  EXPECT_NEAR(without - with, 9 * 800 * 20e-6, 0.02 * (without - with));
+}
+
+TEST(Simulate, PriorityGoesFirst) {
+  ServingLoad load{.arrival = Arrival::kTrace};
+  for (int i = 0; i < 10; ++i) load.trace.push_back({0, 100, 1, i == 9 ? 0 : 1});
+  Fleet fleet = OneReplica(20000);
+  fleet.limits.max_batch_sequences = 1;
+  const ServingReport r = Simulate(load, 0, 0, fleet, Constant(1));
+  EXPECT_DOUBLE_EQ(r.makespan_seconds, 10);
+  ServingLoad limited = load;
+  limited.time_to_first_token_limit_seconds = 1.5;  // what is served first is within it
+  EXPECT_DOUBLE_EQ(Simulate(limited, 0, 0, fleet, Constant(1)).goodput_requests_per_second, 0.1);
+}
+
+// Apart, a decode step never waits for a prompt; the hand-over shows between first and second
+// token.
+TEST(Simulate, PoolsApartHandSequencesOver) {
+  const ServingLoad load{.concurrency = 4, .request_count = 40, .prefill_replica_count = 1};
+  Fleet fleet = OneReplica(20000);
+  fleet.replica_count = 2;
+  fleet.prefill_replica_count = 1;
+  fleet.transfer_seconds = Line({0, 1000}, {0, 0.5});
+  const ServingReport r = Simulate(load, 400, 50, fleet, Simple());
+  ExpectConserved(r);
+  EXPECT_EQ(r.completed_request_count, 40);
+  EXPECT_EQ(r.mixed_seconds, 0);
+  EXPECT_GT(r.inter_token_latency_seconds.mean, 0.2 / 49);
+}
+
+}  // namespace
+}  // namespace sextant::serving
