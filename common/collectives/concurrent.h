@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef SEXTANT_COMMON_COLLECTIVES_CONCURRENT_H_
+#define SEXTANT_COMMON_COLLECTIVES_CONCURRENT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "common/collectives/collective.h"
+#include "common/collectives/collective_parameters.h"
+#include "common/hardware/cluster.h"
+#include "common/network_sim/network_case.h"
+#include "common/network_sim/simulate.h"
+
+namespace sextant::collectives {
+
+// One kind of collective in equal groups of global ranks (rank r is GPU r mod gpus_per_node of node
+// r / gpus_per_node), from its start on. `bytes` counts as in Collective.
+struct PlacedCollective {
+  std::string name;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
+  double bytes = 0;
+  std::vector<std::vector<int64_t>> groups;
+  double start_seconds = 0;
+
+  friend bool operator==(const PlacedCollective&, const PlacedCollective&) = default;
+};
+
+struct ConcurrentTimes {
+  struct Times {
+    double seconds = 0;        // from its start to its end, beside the others and with the faults
+    double alone_seconds = 0;  // on a healthy, otherwise idle cluster: EstimateCollective
+
+    friend bool operator==(const Times&, const Times&) = default;
+  };
+  std::vector<Times> collectives;  // in the order given
+  std::string limiting_link;       // "ep3->rail3"
+
+  friend bool operator==(const ConcurrentTimes&, const ConcurrentTimes&) = default;
+};
+
+// The interconnect of the first `node_count` nodes: every GPU on its node's fabric and with its
+// share of the node's network interfaces on its rail; with oversubscription, on leaves and spines.
+network_sim::TopologySpec TopologyOf(const hardware::Cluster& cluster, int64_t node_count);
+
+// How long these collectives take at the same time on `gpu_count` GPUs of the cluster, with these
+// faults (names of links as network_sim gives them: "rail3", "ep0-nvswitch0"). The calibrated time
+// alone, of which the part that grows with bytes is stretched as much as flows on the explicit
+// interconnect are: equal to EstimateCollective where nothing is shared and nothing is broken.
+// INVALID_ARGUMENT with all violations; UNAVAILABLE, naming the ranks, where faults cut a group in
+// two; RESOURCE_EXHAUSTED beyond the limits of `options`, or the status of options.check.
+// One simulation, and one more for each collective. Thread-safe.
+absl::StatusOr<ConcurrentTimes> TimeConcurrent(absl::Span<const PlacedCollective> collectives,
+                                               const hardware::Cluster& cluster, int64_t gpu_count,
+                                               const network_sim::Faults& faults,
+                                               const CollectiveParameters<double>& parameters,
+                                               const network_sim::SimulationOptions& options = {});
+
+}  // namespace sextant::collectives
+
+#endif  // SEXTANT_COMMON_COLLECTIVES_CONCURRENT_H_
