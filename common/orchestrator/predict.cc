@@ -244,6 +244,7 @@ PricedTraining PriceTraining(const TrainingGraph& graph, const PortAnswers& answ
   for (const StageStep& step : graph.stages) {
     PricedStage stage;
     stage.rank_count = step.stage.rank_count;
+    stage.slowdown = step.stage.slowdown;
     const auto add = [&](const PricedBlocks& blocks, int64_t count) {
       const double factor = static_cast<double>(count);
       stage.forward.AddScaled(blocks.forward, factor);

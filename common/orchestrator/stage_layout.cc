@@ -56,6 +56,23 @@ std::vector<Chunk> ChunksByCompute(const ModelArchitecture& model, int64_t chunk
   return chunks;
 }
 
+// Of each pipeline rank: tensor, context and data parallel ranks wait for each other, so that a
+// slow one slows its whole stage. Ranks are numbered tensor first, pipeline last.
+std::vector<double> StageSlowdowns(const workload::Job& job) {
+  const ParallelPlan& plan = job.plan;
+  std::vector<double> slowdowns(static_cast<size_t>(plan.pipeline_parallel_size), 1.0);
+  const int64_t stage_size =
+      plan.tensor_parallel_size * plan.context_parallel_size * plan.data_parallel_size;
+  for (const workload::Fault& fault : job.faults) {
+    if (fault.scope != "rank") continue;
+    for (size_t r = 0; r < slowdowns.size(); ++r) {
+      const bool hit = fault.index < 0 || fault.index / stage_size == static_cast<int64_t>(r);
+      if (hit) slowdowns[r] = std::max(slowdowns[r], fault.slowdown);
+    }
+  }
+  return slowdowns;
+}
+
 }  // namespace
 
 std::vector<Chunk> ModelChunks(const workload::Job& job) {
@@ -95,13 +112,16 @@ std::vector<StageClass> StageClasses(const workload::Job& job) {
     rank.has_head |= chunks[c].has_head;
   }
 
+  const std::vector<double> slowdowns = StageSlowdowns(job);
   std::vector<StageClass> classes;
   for (int64_t r = 0; r < ranks; ++r) {
-    const StageClass& rank = per_rank[static_cast<size_t>(r)];
+    StageClass& rank = per_rank[static_cast<size_t>(r)];
+    rank.slowdown = slowdowns[static_cast<size_t>(r)];
     const auto same = std::find_if(classes.begin(), classes.end(), [&](const StageClass& c) {
       return c.dense_layer_count == rank.dense_layer_count &&
              c.mixture_layer_count == rank.mixture_layer_count &&
-             c.has_embedding == rank.has_embedding && c.has_head == rank.has_head;
+             c.has_embedding == rank.has_embedding && c.has_head == rank.has_head &&
+             c.slowdown == rank.slowdown;
     });
     if (same != classes.end()) {
       ++same->rank_count;

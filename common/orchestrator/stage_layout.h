@@ -17,6 +17,7 @@ struct StageClass {
   int64_t mixture_layer_count = 0;  // on one rank, over its chunks
   bool has_embedding = false;
   bool has_head = false;
+  double slowdown = 1;  // kernel time of the slowest rank of the stage over a healthy one's
 
   int64_t LayerCount() const { return dense_layer_count + mixture_layer_count; }
 };

@@ -173,9 +173,9 @@ TrainingTimes<T> StageMicroBatch(const PricedTraining& job, const PricedStage& s
 
 // Work of a stage that a pipeline waits for at the start and the end of a step, per stage that is
 // not the slowest. 1F1B and GPipe: forward and backward, F + B. Interleaving divides it by the
-// chunks (Narayanan et al. 2021, section 2.2). Zero bubble (Qi et al. 2023, section 2): with W of
-// B's weight gradients moved, F + B - W for H1 and F + B - 2 W for H2. DualPipe (DeepSeek-V3 2024,
-// table 2): half the ranks wait F&B + B - 3 W, the others nothing. None is below zero.
+// chunks (Narayanan et al. 2021, section 2.2). Zero bubble (Qi et al. 2023, section 2), W the part
+// of B that is weight gradients: F + B - 2 W for H1 and F + B - 3 W for H2. DualPipe of p ranks
+// (DeepSeek-V3 2024, table 2): (p / 2 - 1)(F&B + B - 3 W) in all. None is below zero.
 template <typename T>
 T BubbleSeconds(const PricedTraining& job, const PricedStage& stage,
                 const TrainingTimes<T>& micro_batch, const TrainingParameters<T>& p) {
@@ -183,13 +183,16 @@ T BubbleSeconds(const PricedTraining& job, const PricedStage& stage,
   const T weight = stage.backward.weight_gradient_seconds * p.compute_slowdown * stage.slowdown;
   switch (job.schedule) {
     case workload::PipelineSchedule::kZeroBubbleH1:
-      return Larger(T(total - weight), T(0));
-    case workload::PipelineSchedule::kZeroBubbleH2:
       return Larger(T(total - 2.0 * weight), T(0));
+    case workload::PipelineSchedule::kZeroBubbleH2:
+      return Larger(T(total - 3.0 * weight), T(0));
     case workload::PipelineSchedule::kDualPipe: {
       // The backward pass in proportion to its kernels.
       const T forward = BlockCompute<T>(stage.forward, p).Device() * stage.slowdown;
-      return Larger(T(total + (total - forward) - 3.0 * weight), T(0)) / 2.0;
+      double ranks = 0;
+      for (const PricedStage& other : job.stages) ranks += static_cast<double>(other.rank_count);
+      const double share = ranks > 2 ? (ranks / 2 - 1) / (ranks - 1) : 0;
+      return Larger(T(total + (total - forward) - 3.0 * weight), T(0)) * share;
     }
     default:
       return total / static_cast<double>(job.virtual_pipeline_size);

@@ -352,12 +352,17 @@ absl::Status ValidateJob(const Job& job) {
       violations.Add(path + ".slowdown",
                      absl::StrCat("is ", fault.slowdown, " but must be between 1 and 1000000"));
     }
-    const int64_t per_node = std::max<int64_t>(1, job.cluster.gpus_per_node);
-    const int64_t count =
-        fault.scope == "rank" ? job.gpu_count : (job.gpu_count + per_node - 1) / per_node;
-    if (fault.index < -1 || fault.index >= std::max<int64_t>(count, 1)) {
-      violations.Add(path + ".index",
-                     absl::StrCat("is ", fault.index, " but must be between -1 and ", count - 1));
+    if (fault.scope == "rank" && !job.IsTraining()) {
+      violations.Add(path + ".scope", "is \"rank\", which only training jobs know");
+    }
+    if (fault.scope != "rank" && fault.index != -1) {
+      violations.Add(path + ".index", absl::StrCat("is ", fault.index,
+                                                   " but links of one node cannot be told apart; "
+                                                   "only scope \"rank\" has an index"));
+    } else if (fault.index < -1 || fault.index >= std::max<int64_t>(job.gpu_count, 1)) {
+      violations.Add(
+          path + ".index",
+          absl::StrCat("is ", fault.index, " but must be between -1 and ", job.gpu_count - 1));
     }
     if (!(fault.bandwidth_fraction > 0 && fault.bandwidth_fraction <= 1)) {
       violations.Add(path + ".bandwidth_fraction",
