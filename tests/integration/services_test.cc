@@ -69,6 +69,10 @@ class Suite {
   client::Client OperatorCost() { return Client(*operator_cost_server_); }
   client::Client NetworkSim() { return Client(*network_sim_server_); }
   client::Client Orchestrator() { return Client(*orchestrator_server_); }
+  std::unique_ptr<network_sim::v1::NetworkSimService::Stub> NetworkSimStub() {
+    return network_sim::v1::NetworkSimService::NewStub(
+        runtime::Connect(Address(*network_sim_server_)));
+  }
   std::string OrchestratorMetrics() const { return orchestrator_metrics_.Text(); }
 
  private:
@@ -387,6 +391,72 @@ TEST(Services, ACalibrationJobPublishesAndPushesItsSet) {
                 runtime::FromGrpcStatus(stub->CreateCalibrationJob(&context, request, &job)))
                 .size(),
             2u);
+}
+
+// A direct all-to-all over a torus: long enough to be watched.
+std::string LongCase() {
+  return R"({"case_id": "long", "topology": {"kind": "torus", "dims": [20, 20],
+             "link_bandwidth_GBps": 50, "link_latency_ns": 500},
+             "jobs": [{"pattern": "direct_all_to_all", "message_bytes": 400000000,
+             "groups": [[)" +
+         [] {
+           std::string ranks = "0";
+           for (int r = 1; r < 400; ++r) absl::StrAppend(&ranks, ",", r);
+           return ranks;
+         }() +
+         "]]}]}";
+}
+
+TEST(NetworkSim, ABatchAnswersInOrderAndAWatchedCaseEndsWithItsAnswer) {
+  Suite suite;
+  const auto stub = suite.NetworkSimStub();
+  const std::string small =
+      R"({"case_id": "small", "topology": {"kind": "switch", "endpoints": 4,
+          "link_bandwidth_GBps": 50, "link_latency_ns": 500}, "jobs": [{"pattern": "all_reduce",
+          "message_bytes": 1048576, "groups": [[0, 1, 2, 3]]}]})";
+  network_sim::v1::SimulateCasesRequest batch;
+  for (const char* fidelity : {"flow", "analytic"}) {
+    batch.add_cases()->set_case_json(small);
+    batch.mutable_cases()->rbegin()->set_fidelity(fidelity);
+  }
+  network_sim::v1::SimulateCasesResponse answers;
+  grpc::ClientContext batch_context;
+  ASSERT_TRUE(stub->SimulateCases(&batch_context, batch, &answers).ok());
+  ASSERT_EQ(answers.answers_size(), 2);
+  EXPECT_EQ(answers.answers(0).fidelity(), "flow");
+  EXPECT_EQ(answers.answers(1).fidelity(), "analytic");
+  EXPECT_FALSE(answers.answers(0).jobs(0).algorithm().empty());
+
+  grpc::ClientContext watch_context;
+  const auto reader = stub->WatchCase(&watch_context, batch.cases(0));
+  network_sim::v1::WatchCaseResponse update;
+  double total_seconds = 0;
+  while (reader->Read(&update)) {
+    EXPECT_EQ(total_seconds, 0) << "the answer is the last message";
+    if (update.has_answer()) total_seconds = update.answer().total_seconds();
+  }
+  EXPECT_TRUE(reader->Finish().ok());
+  EXPECT_EQ(total_seconds, answers.answers(0).total_seconds());
+}
+
+TEST(NetworkSim, AWatchedCaseIsLimitedAndCancelled) {
+  Suite suite;
+  const auto stub = suite.NetworkSimStub();
+  network_sim::v1::SimulateCaseRequest request;
+  request.set_case_json(LongCase());
+  request.set_max_events(1000);
+  network_sim::v1::SimulateCaseResponse limited;
+  grpc::ClientContext limited_context;
+  ASSERT_TRUE(stub->SimulateCase(&limited_context, request, &limited).ok());
+  EXPECT_EQ(limited.status(), "unsupported");
+  request.clear_max_events();
+  grpc::ClientContext context;
+  const auto reader = stub->WatchCase(&context, request);
+  context.TryCancel();
+  network_sim::v1::WatchCaseResponse update;
+  while (reader->Read(&update)) {
+  }
+  EXPECT_EQ(reader->Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
 }  // namespace
