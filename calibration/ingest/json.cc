@@ -36,7 +36,7 @@ void AppendUtf8(uint32_t code, std::string* out) {
 
 const JsonValue* JsonValue::Find(absl::string_view name) const {
   for (auto member = members.rbegin(); member != members.rend(); ++member) {
-    if (member->first == name) return &member->second;
+    if (member->name == name) return &member->value;
   }
   return nullptr;
 }
@@ -273,8 +273,8 @@ void JsonReader::ReadInto(JsonValue* value, int depth, size_t* elements_left,
           return;
         }
         --*members_left;
-        value->members.emplace_back(key, JsonValue());
-        ReadInto(&value->members.back().second, depth + 1, elements_left, members_left);
+        value->members.push_back({key, JsonValue()});
+        ReadInto(&value->members.back().value, depth + 1, elements_left, members_left);
       }
     } else {
       value->kind = JsonValue::Kind::kArray;

@@ -7,12 +7,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/string_view.h"
 
 namespace sextant::ingest {
+
+struct JsonMember;
 
 // A JSON value. Numbers that are not finite (NaN, Infinity, 1e999) are kNull: absent.
 struct JsonValue {
@@ -22,9 +23,9 @@ struct JsonValue {
   bool boolean = false;
   double number = 0;
   std::string text;
-  std::vector<JsonValue> items;  // of an array; the first kArrayLimit
-  size_t item_count = 0;         // of an array, all of them
-  std::vector<std::pair<std::string, JsonValue>> members;
+  std::vector<JsonValue> items;     // of an array; the first kArrayLimit
+  size_t item_count = 0;            // of an array, all of them
+  std::vector<JsonMember> members;  // of an object
 
   bool IsObject() const { return kind == Kind::kObject; }
   // The last member of that name, null where there is none. O(members).
@@ -36,6 +37,11 @@ struct JsonValue {
   std::optional<double> Number(absl::string_view name) const;
   // A text member; empty where absent or not text.
   absl::string_view Text(absl::string_view name) const;
+};
+
+struct JsonMember {
+  std::string name;
+  JsonValue value;
 };
 
 // Walks over JSON text without recursion, so that depth costs no stack; Read builds values down to

@@ -25,6 +25,10 @@ if(SEXTANT_SANITIZE)
   add_link_options(-fsanitize=${SEXTANT_SANITIZE})
 endif()
 
+if(SEXTANT_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()
+
 function(sextant_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor
                                            -Wold-style-cast -Wconversion -Wno-sign-conversion
