@@ -216,7 +216,10 @@ TEST(ReferenceTables, EveryRowIsUsableOrSaysWhyNot) {
     EXPECT_TRUE(!row.facts.Usable() || row.measured_seconds > 0) << row.facts.id;
   }
   for (const TrainingRow& row : rows->training) {
-    EXPECT_TRUE(!row.facts.Usable() || workload::ValidateJob(row.job).ok()) << row.facts.id;
+    // Where sizes are open the job is only a place to start from: a batch of 8 on 64 GPUs whose
+    // tensor parallel size is not stated cannot be pure data parallel.
+    if (!row.facts.Usable() || row.unstated.AnySize()) continue;
+    EXPECT_TRUE(workload::ValidateJob(row.job).ok()) << row.facts.id;
   }
 }
 

@@ -22,6 +22,10 @@ if(SEXTANT_SANITIZE)
   endif()
   add_compile_options(-fsanitize=${SEXTANT_SANITIZE} -fno-omit-frame-pointer
                       -fno-sanitize-recover=all)
+  # GCC takes libstdc++'s std::regex for uninitialized under sanitizers (GCC bug 105562).
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    add_compile_options(-Wno-maybe-uninitialized)
+  endif()
   add_link_options(-fsanitize=${SEXTANT_SANITIZE})
 endif()
 
