@@ -31,11 +31,19 @@ bool CaseTimer::RoundsAreWorthFinding() const {
   return options_.multiply_rounds && count > kFewMessages;
 }
 
+FlowLimits CaseTimer::Limits() const {
+  return {.max_events = options_.max_events,
+          .max_simulated_seconds = options_.max_simulated_seconds};
+}
+
 absl::StatusOr<CaseTimes> CaseTimer::Flow(const Streams* healthy) const {
   if (RoundsAreWorthFinding()) {
     SEXTANT_ASSIGN_OR_RETURN(std::optional<RoundOutcome> rounds,
-                             TimeRounds(topology_, case_, options_.check));
+                             TimeRounds(topology_, case_, Limits(), options_.check));
     if (rounds.has_value()) {
+      for (const double finish : rounds->job_finish_seconds) {
+        if (finish > options_.max_simulated_seconds) return BeyondTime(Limits());
+      }
       return CaseTimes{std::move(rounds->job_finish_seconds), std::move(rounds->link_busy_seconds),
                        rounds->event_count, std::nullopt};
     }
@@ -50,14 +58,14 @@ absl::StatusOr<CaseTimes> CaseTimer::FollowMessages(const Streams* healthy) cons
   SEXTANT_ASSIGN_OR_RETURN(times.streams,
                            BuildStreams(topology_, schedule, case_.transport,
                                         {case_.routing, case_.ecmp_seed}, healthy, options_.check));
-  const FlowLimits limits{.max_events = options_.max_events,
-                          .max_simulated_seconds = options_.max_simulated_seconds};
-  SEXTANT_ASSIGN_OR_RETURN(FlowOutcome outcome,
-                           PacketsDecide(schedule, *times.streams, case_.transport)
-                               ? SimulatePackets(topology_, schedule, *times.streams,
-                                                 case_.transport, case_.jobs, options_.check)
-                               : SimulateFlows(topology_, schedule, *times.streams, case_.transport,
-                                               case_.jobs, limits, options_.check));
+  const FlowLimits limits = Limits();
+  SEXTANT_ASSIGN_OR_RETURN(
+      FlowOutcome outcome,
+      PacketsDecide(schedule, *times.streams, case_.transport)
+          ? SimulatePackets(topology_, schedule, *times.streams, case_.transport, case_.jobs,
+                            limits, options_.check)
+          : SimulateFlows(topology_, schedule, *times.streams, case_.transport, case_.jobs, limits,
+                          options_.check));
   times.job_finish_seconds = std::move(outcome.job_finish_seconds);
   times.event_count = outcome.event_count;
   times.link_busy_seconds = LinkBusySeconds(topology_, schedule, *times.streams, case_.transport);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/network_sim/flow/flow_simulation.h"
 #include "common/network_sim/flow/streams.h"
 #include "common/network_sim/network_case.h"
 #include "common/network_sim/simulate.h"
@@ -37,6 +38,7 @@ class CaseTimer {
  private:
   // True where so many long messages are sent that equal rounds are worth finding.
   bool RoundsAreWorthFinding() const;
+  FlowLimits Limits() const;
   absl::StatusOr<CaseTimes> FollowMessages(const Streams* healthy) const;
 
   const Topology& topology_;

@@ -381,6 +381,40 @@ TEST(NetworkLimits, ACheckStopsASimulationWithItsStatus) {
   EXPECT_THAT(early.reason, HasSubstr("lasts longer than"));
 }
 
+// Bulk flows, single packets, a recursion over rounds and rounds that are multiplied.
+TEST(NetworkLimits, HoldForEveryWayOfSimulating) {
+  NetworkCase packets = Case(Switch(8), Pattern::kDirectAllToAll, 8, 8 * 4096);
+  NetworkCase followed = Case(Switch(8), Pattern::kDirectAllToAll, 8, 64 << 20);
+  NetworkCase recursion = Case(Switch(72), Pattern::kRingAllReduce, 72, int64_t{72} << 20);
+  recursion.faults.slow_ranks = {{5, 1.7}};
+  for (const NetworkCase& c : {packets, followed, recursion}) {
+    EXPECT_EQ(Simulate(c).status, NetworkStatus::kOk);
+    EXPECT_GT(Simulate(c).event_count, 50) << Label(c);
+    EXPECT_THAT(Simulate(c, Fidelity::kFlow, {.max_events = 50}).reason,
+                HasSubstr("more than 50 events"))
+        << Label(c);
+  }
+  const NetworkCase multiplied = Case(Switch(72), Pattern::kRingAllReduce, 72, int64_t{72} << 20);
+  for (const NetworkCase& c : {packets, followed, recursion, multiplied}) {
+    EXPECT_THAT(Simulate(c, Fidelity::kFlow, {.max_simulated_seconds = 1e-6}).reason,
+                HasSubstr("lasts longer than 1e-06 simulated seconds"))
+        << Label(c);
+  }
+}
+
+// Two streams of a ring on rails may share an NVLink: as long as it has enough for both, neither
+// slows the other and rounds repeat.
+TEST(NetworkLaws, LinksWithRoomForAllDoNotStopTheRecursion) {
+  NetworkCase c = Case(Rails(16, 8), Pattern::kRingAllReduce, 128, int64_t{128} << 20);
+  for (const double slowdown : {1.0, 1.7}) {
+    c.faults.slow_ranks = {{5, slowdown}};
+    const NetworkResult multiplied = Simulate(c);
+    const NetworkResult followed = Simulate(c, Fidelity::kFlow, {.multiply_rounds = false});
+    EXPECT_NEAR(multiplied.total_seconds / followed.total_seconds, 1, 1e-6);
+    EXPECT_LT(multiplied.event_count, followed.event_count / 2);
+  }
+}
+
 // Reported cases of other simulators (INPUTS, kind NET).
 
 // aliyun/SimAI #140: NVSwitches counted as GPUs.
@@ -416,6 +450,22 @@ TEST(NetworkInputs, TopologyAndSizeMatter) {
   EXPECT_GT(ring, 1.1 * seconds(Switch(12)));
   EXPECT_GT(seconds(tree), 1.1 * seconds(Switch(12)));
   EXPECT_NE(seconds(Grid(TopologyKind::kRing, {8})), seconds(Grid(TopologyKind::kRing, {64})));
+}
+
+// aliyun/SimAI #142: a tensor-parallel group of 24 on nodes of eight spans three of them; the
+// slower link between them is priced.
+TEST(NetworkInputs, AGroupOfTwentyFourPaysForTheLinksBetweenItsNodes) {
+  const NetworkCase c = Case(Rails(4, 8), Pattern::kAllReduce, 24, 24 << 20);
+  NetworkCase inside = Case(Rails(4, 8), Pattern::kAllReduce, 8, 24 << 20);
+  const NetworkResult spread = Simulate(c);
+  EXPECT_EQ(spread.status, NetworkStatus::kOk) << spread.reason;
+  // Each of three nodes sends at least 2 x 2/3 of the buffer over eight interfaces of 50 GB/s.
+  EXPECT_GT(spread.total_seconds, 2.0 * 2 / 3 * (24 << 20) / (8 * 50e9));
+  EXPECT_GT(spread.total_seconds, 1.2 * Simulate(inside).total_seconds);
+  // Half the interfaces' bandwidth is felt.
+  NetworkCase derated = c;
+  derated.faults.patterns = {{"rail*", 0.5}};
+  EXPECT_GT(Simulate(derated).total_seconds, 1.2 * spread.total_seconds);
 }
 
 // aliyun/SimAI #270: pipelines of more than two stages. 16 ranks, four stages.

@@ -55,11 +55,7 @@ class FlowEngine {
     while (!queue_.empty()) {
       now_ = queue_.Top().time;
       while (!queue_.empty() && queue_.Top().time == now_) {
-        if (++outcome_.event_count > limits_.max_events) {
-          return absl::ResourceExhaustedError(
-              absl::StrCat("more than ", limits_.max_events, " events at simulated second ",
-                           ToSeconds(now_), "; simulate a smaller case"));
-        }
+        if (++outcome_.event_count > limits_.max_events) return BeyondEvents(limits_, now_);
         Handle(queue_.Pop().payload);
         if (poll_.Due()) {
           SEXTANT_RETURN_IF_ERROR(poll_.Ask({ToSeconds(now_), outcome_.event_count, arrived_count_,
@@ -67,10 +63,7 @@ class FlowEngine {
         }
       }
       ShareLinks();
-      if (out_of_range_ || now_ > latest_) {
-        return absl::OutOfRangeError(
-            absl::StrCat("the case lasts longer than ", ToSeconds(latest_), " simulated seconds"));
-      }
+      if (out_of_range_ || now_ > latest_) return BeyondTime(limits_);
     }
     return outcome_;
   }
@@ -308,6 +301,17 @@ class FlowEngine {
 };
 
 }  // namespace
+
+absl::Status BeyondEvents(const FlowLimits& limits, SimTime now) {
+  return absl::ResourceExhaustedError(absl::StrCat("more than ", limits.max_events,
+                                                   " events at simulated second ", ToSeconds(now),
+                                                   "; simulate a smaller case"));
+}
+
+absl::Status BeyondTime(const FlowLimits& limits) {
+  return absl::OutOfRangeError(absl::StrCat("the case lasts longer than ",
+                                            limits.max_simulated_seconds, " simulated seconds"));
+}
 
 absl::StatusOr<FlowOutcome> SimulateFlows(const Topology& topology, const Schedule& schedule,
                                           const Streams& streams, const Transport& transport,

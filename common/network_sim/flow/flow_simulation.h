@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "common/network_sim/engine/event_queue.h"
 #include "common/network_sim/flow/streams.h"
 #include "common/network_sim/network_case.h"
 #include "common/network_sim/patterns/schedule.h"
@@ -16,13 +18,16 @@ namespace sextant::network_sim {
 
 struct FlowLimits {
   int64_t max_events = 500'000'000;
+  double max_simulated_seconds = 4.6e6;
   // Above this number of flows in one connected piece of the network, the rates that freed
   // bandwidth allows are recomputed only when the time since the piece last changed by a new flow
   // has grown by `refresh_fraction`; bandwidth stays unused until then. Below, always.
   int64_t exact_flow_count = 4096;
   double refresh_fraction = 0.002;
-  double max_simulated_seconds = 4.6e6;
 };
+// What every way of simulating says beyond its limits: RESOURCE_EXHAUSTED, OUT_OF_RANGE.
+absl::Status BeyondEvents(const FlowLimits& limits, SimTime now);
+absl::Status BeyondTime(const FlowLimits& limits);
 
 struct FlowOutcome {
   std::vector<double> job_finish_seconds;  // last byte of the job's last message; 0: no message

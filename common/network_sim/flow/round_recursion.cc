@@ -2,6 +2,7 @@
 #include "common/network_sim/flow/round_recursion.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -17,7 +18,8 @@ namespace sextant::network_sim {
 namespace {
 
 constexpr double kSameTime = 1e-6;
-constexpr int32_t kNobody = -1;
+// A link is full within rounding of its bandwidth.
+constexpr double kFull = 1 + 1e-12;
 
 // One message of a round, ready to be repeated.
 struct Sending {
@@ -31,12 +33,13 @@ struct Sending {
 class RoundRecursion {
  public:
   RoundRecursion(const Topology& topology, const NetworkCase& network_case,
-                 const ProgressCheck& check)
+                 const FlowLimits& limits, const ProgressCheck& check)
       : topology_(topology),
         case_(network_case),
+        limits_(limits),
         router_(topology, {network_case.routing, network_case.ecmp_seed}),
         check_(check),
-        owner_(topology.links().size(), kNobody) {
+        peak_load_(topology.links().size(), 0.0) {
     outcome_.link_busy_seconds.assign(topology.links().size(), 0.0);
   }
 
@@ -65,9 +68,9 @@ class RoundRecursion {
     std::vector<std::vector<Sending>> rounds;
     for (size_t r = 0; r < plan.rounds.size(); ++r) {
       rounds.emplace_back();
-      SEXTANT_ASSIGN_OR_RETURN(const bool alone,
+      SEXTANT_ASSIGN_OR_RETURN(const bool unhindered,
                                Prepare(plan.rounds[r], index, repeats[r], rounds.back()));
-      if (!alone) return false;
+      if (!unhindered) return false;
     }
     SEXTANT_RETURN_IF_ERROR(Follow(plan, rounds, ToSimTime(job.start_seconds)));
     return true;
@@ -84,7 +87,8 @@ class RoundRecursion {
     return true;
   }
 
-  // Routes a round. False where a link would serve two streams.
+  // Routes a round. False where all streams of a link, each at the rate of its own slowest link,
+  // could ask for more than the link has.
   absl::StatusOr<bool> Prepare(const std::vector<Transfer>& transfers, int32_t job, double repeat,
                                std::vector<Sending>& round) {
     std::vector<size_t> order(transfers.size());
@@ -103,21 +107,32 @@ class RoundRecursion {
           std::tuple(job, t.group, t.lane, t.source, t.destination), next_stream_);
       if (is_new) ++next_stream_;
       const double wire = WireBytes(t.bytes, case_.transport);
-      double seconds = 0;
+      double peak = std::numeric_limits<double>::infinity();
       for (const int32_t link : path) {
         const size_t l = static_cast<size_t>(link);
-        if (owner_[l] != kNobody && owner_[l] != entry->second) return false;
-        owner_[l] = entry->second;
-        const double busy = wire / topology_.links()[l].bandwidth_bytes_per_second;
-        seconds = std::max(seconds, busy);
-        outcome_.link_busy_seconds[l] += busy * repeat;
+        const double bandwidth = topology_.links()[l].bandwidth_bytes_per_second;
+        peak = std::min(peak, bandwidth);
+        outcome_.link_busy_seconds[l] += wire / bandwidth * repeat;
       }
+      if (is_new && !Fits(path, peak)) return false;
       const size_t lane = static_cast<size_t>(t.lane) * endpoints;
       round[i] = {lane + static_cast<size_t>(t.source), lane + static_cast<size_t>(t.destination),
-                  static_cast<size_t>(entry->second), ToSimTime(seconds),
+                  static_cast<size_t>(entry->second), ToSimTime(wire / peak),
                   ToSimTime(TailSeconds(topology_, path, t.bytes, case_.transport))};
     }
     return true;
+  }
+
+  // Adds a stream to the links of its path. False where one of them could then be asked for more
+  // than it has.
+  bool Fits(absl::Span<const int32_t> path, double peak) {
+    bool fits = true;
+    for (const int32_t link : path) {
+      const size_t l = static_cast<size_t>(link);
+      peak_load_[l] += peak;
+      fits &= peak_load_[l] <= kFull * topology_.links()[l].bandwidth_bytes_per_second;
+    }
+    return fits;
   }
 
   absl::Status Follow(const RoundPlan& plan, const std::vector<std::vector<Sending>>& rounds,
@@ -139,9 +154,8 @@ class RoundRecursion {
         if (check_) {
           SEXTANT_RETURN_IF_ERROR(check_({ToSeconds(finish_), outcome_.event_count}));
         }
-        if (finish_ >= kSimTimeLimit / 2) {
-          return absl::OutOfRangeError("the case lasts longer than 26 simulated days");
-        }
+        if (outcome_.event_count > limits_.max_events) return BeyondEvents(limits_, finish_);
+        if (ToSeconds(finish_) > limits_.max_simulated_seconds) return BeyondTime(limits_);
       }
     }
     outcome_.job_finish_seconds.back() = ToSeconds(finish_);
@@ -182,9 +196,10 @@ class RoundRecursion {
 
   const Topology& topology_;
   const NetworkCase& case_;
+  const FlowLimits& limits_;
   Router router_;
   const ProgressCheck& check_;
-  std::vector<int32_t> owner_;  // stream that uses each directed link
+  std::vector<double> peak_load_;  // per directed link: what its streams could ask for
   using StreamKey = std::tuple<int32_t, int32_t, int32_t, int64_t, int64_t>;
   absl::flat_hash_map<StreamKey, int32_t> streams_;
   int32_t next_stream_ = 0;
@@ -199,6 +214,7 @@ class RoundRecursion {
 
 absl::StatusOr<std::optional<RoundOutcome>> TimeRounds(const Topology& topology,
                                                        const NetworkCase& network_case,
+                                                       const FlowLimits& limits,
                                                        const ProgressCheck& check) {
   if (network_case.transport.window_bytes > 0 || network_case.routing == Routing::kAdaptive) {
     return std::optional<RoundOutcome>();
@@ -209,7 +225,7 @@ absl::StatusOr<std::optional<RoundOutcome>> TimeRounds(const Topology& topology,
         {std::move(closed->job_finish_seconds), std::move(closed->link_busy_seconds), 0});
   }
   if (closed.status().code() != absl::StatusCode::kUnimplemented) return closed.status();
-  return RoundRecursion(topology, network_case, check).Run();
+  return RoundRecursion(topology, network_case, limits, check).Run();
 }
 
 }  // namespace sextant::network_sim

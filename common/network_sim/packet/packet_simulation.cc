@@ -7,7 +7,6 @@
 #include <limits>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/network_sim/engine/event_queue.h"
 #include "common/network_sim/flow/dependencies.h"
@@ -40,12 +39,14 @@ class PacketEngine {
  public:
   PacketEngine(const Topology& topology, const Schedule& schedule, const Streams& streams,
                const Transport& transport, absl::Span<const NetworkJob> jobs,
-               const ProgressCheck& check)
+               const FlowLimits& limits, const ProgressCheck& check)
       : topology_(topology),
         schedule_(schedule),
         streams_(streams),
         transport_(transport),
         jobs_(jobs),
+        limits_(limits),
+        latest_(ToSimTime(limits.max_simulated_seconds)),
         poll_(check),
         dependencies_(schedule, jobs.size()),
         undelivered_(schedule.messages.size()),
@@ -65,11 +66,8 @@ class PacketEngine {
     while (!events_.empty()) {
       const auto event = events_.Pop();
       now_ = event.time;
-      if (now_ >= kSimTimeLimit) {
-        return absl::OutOfRangeError(absl::StrCat("the case lasts longer than ",
-                                                  ToSeconds(kSimTimeLimit), " simulated seconds"));
-      }
-      ++outcome_.event_count;
+      if (now_ > latest_) return BeyondTime(limits_);
+      if (++outcome_.event_count > limits_.max_events) return BeyondEvents(limits_, now_);
       Handle(event.payload);
       if (poll_.Due()) {
         SEXTANT_RETURN_IF_ERROR(poll_.Ask({ToSeconds(now_), outcome_.event_count, arrived_count_,
@@ -220,6 +218,8 @@ class PacketEngine {
   const Streams& streams_;
   const Transport& transport_;
   const absl::Span<const NetworkJob> jobs_;
+  const FlowLimits& limits_;
+  const SimTime latest_;
   ProgressPoll poll_;
   int64_t arrived_count_ = 0;
 
@@ -256,8 +256,8 @@ bool PacketsDecide(const Schedule& schedule, const Streams& streams, const Trans
 absl::StatusOr<FlowOutcome> SimulatePackets(const Topology& topology, const Schedule& schedule,
                                             const Streams& streams, const Transport& transport,
                                             absl::Span<const NetworkJob> jobs,
-                                            const ProgressCheck& check) {
-  return PacketEngine(topology, schedule, streams, transport, jobs, check).Run();
+                                            const FlowLimits& limits, const ProgressCheck& check) {
+  return PacketEngine(topology, schedule, streams, transport, jobs, limits, check).Run();
 }
 
 }  // namespace sextant::network_sim

@@ -20,12 +20,12 @@ bool PacketsDecide(const Schedule& schedule, const Streams& streams, const Trans
 
 // Runs the schedule packet by packet: every transmitter serves its streams round robin, every node
 // stores and forwards, every stream keeps within its window. What max-min sharing is the limit of,
-// for messages of few packets. Deterministic. OUT_OF_RANGE beyond 53 days of simulated time, the
-// status of `check` where it stops the run.
+// for messages of few packets. Deterministic. Errors as SimulateFlows.
 // O(packets x hops x log events).
 absl::StatusOr<FlowOutcome> SimulatePackets(const Topology& topology, const Schedule& schedule,
                                             const Streams& streams, const Transport& transport,
                                             absl::Span<const NetworkJob> jobs,
+                                            const FlowLimits& limits,
                                             const ProgressCheck& check = {});
 
 }  // namespace sextant::network_sim
