@@ -2,9 +2,9 @@
 #include "services/calibration/calibrator.h"
 
 #include "calibration/calibrate/calibrate.h"
-#include "calibration/measurements/read_measurements.h"
 #include "common/base/status_macros.h"
 #include "common/catalog/catalog.h"
+#include "services/calibration/measurement_files.h"
 
 namespace sextant::calibration_service {
 namespace {
@@ -12,10 +12,9 @@ namespace {
 absl::StatusOr<CalibrationOutcome> Run(const std::string& datasets_directory,
                                        const CalibrationInput& input) {
   SEXTANT_ASSIGN_OR_RETURN(const auto catalog, catalog::Catalog::Open(datasets_directory));
-  sextant::calibration::Measurements measurements;
-  for (const MeasurementText& file : input.measurements) {
-    SEXTANT_RETURN_IF_ERROR(sextant::calibration::ParseMeasurements(file.csv_text, file.file_name,
-                                                                    catalog, &measurements));
+  SEXTANT_ASSIGN_OR_RETURN(const auto measurements, TypedMeasurements(input.rows, catalog));
+  if (input.progress && !input.progress("fitting", 0)) {
+    return absl::CancelledError("the job was cancelled");
   }
   SEXTANT_ASSIGN_OR_RETURN(const auto result,
                            sextant::calibration::Calibrate(measurements, *input.initial));

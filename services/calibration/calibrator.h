@@ -10,18 +10,17 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "common/parameters/parameter_set.h"
+#include "services/calibration/store/record_store.h"
 
 namespace sextant::calibration_service {
 
-struct MeasurementText {
-  std::string file_name;  // in messages
-  std::string csv_text;
-};
-
 struct CalibrationInput {
-  std::vector<MeasurementText> measurements;
+  std::vector<MeasurementRecord> rows;
   std::shared_ptr<const parameters::ParameterSet> initial;
+  // Told of each step: its name and the share of it that is done. False: stop with CANCELLED.
+  std::function<bool(absl::string_view phase, double fraction)> progress;
 };
 
 struct CalibrationOutcome {

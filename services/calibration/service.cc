@@ -11,6 +11,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/violations.h"
 #include "common/wire/convert.h"
+#include "google/protobuf/util/time_util.h"
 
 namespace sextant::calibration_service {
 
@@ -57,41 +58,183 @@ void AddResults(const std::vector<PushResult>& results, Repeated* out) {
   }
 }
 
-absl::StatusOr<CalibrationInput> FromRequest(const v1::CreateCalibrationJobRequest& request,
-                                             const SetLibrary& library) {
-  base::Violations violations;
-  CalibrationInput input;
-  if (request.measurements().empty()) {
-    violations.Add("measurements", "is empty but must have at least one file");
-  }
-  for (int i = 0; i < request.measurements_size(); ++i) {
-    const v1::MeasurementFile& file = request.measurements(i);
-    if (file.csv_text().empty()) {
-      violations.Add(absl::StrCat("measurements[", i, "].csv_text"), "is missing but required");
-    }
-    input.measurements.push_back(
-        {file.file_name().empty() ? "measurements" : file.file_name(), file.csv_text()});
-  }
-  absl::string_view initial = request.initial_parameter_set();
-  absl::ConsumePrefix(&initial, kSetCollection);
-  auto set = library.Find(initial.empty() ? "default" : initial);
-  if (set.ok()) {
-    input.initial = *std::move(set);
-  } else {
-    violations.AddStatus("initial_parameter_set", set.status());
-  }
-  if (!violations.empty()) return violations.ToStatus();
-  return input;
+google::protobuf::Timestamp Time(int64_t microseconds) {
+  return google::protobuf::util::TimeUtil::MicrosecondsToTimestamp(microseconds);
+}
+
+// The sequence number that a page goes on before.
+absl::StatusOr<int64_t> PageStart(const std::string& token) {
+  int64_t before = RecordStore::kNewest;
+  if (!token.empty() && (!absl::SimpleAtoi(token, &before) || before < 1)) return BadToken(token);
+  return before;
 }
 
 }  // namespace
+
+grpc::Status Service::IngestMeasurements(grpc::ServerContext* context,
+                                         const v1::IngestMeasurementsRequest* request,
+                                         v1::IngestMeasurementsResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
+    if (request->files().empty() || request->files_size() > 1000) {
+      base::Violations violations;
+      violations.Add(
+          "files", absl::StrCat("has ", request->files_size(), " entries but must have 1 to 1000"));
+      return violations.ToStatus();
+    }
+    SEXTANT_ASSIGN_OR_RETURN(*response, loop_.Ingest(request->files(), nullptr));
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status Service::ListMeasurements(grpc::ServerContext* context,
+                                       const v1::ListMeasurementsRequest* request,
+                                       v1::ListMeasurementsResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
+    SEXTANT_ASSIGN_OR_RETURN(const size_t count, PageSize(request->page_size(), 100, 1000));
+    SEXTANT_ASSIGN_OR_RETURN(const int64_t before, PageStart(request->page_token()));
+    std::vector<MeasurementRecord> rows;
+    SEXTANT_RETURN_IF_ERROR(loop_.store().Transact([&](Records& records) -> absl::Status {
+      SEXTANT_ASSIGN_OR_RETURN(rows,
+                               records.MeasurementsBefore(before, static_cast<int64_t>(count) + 1));
+      SEXTANT_ASSIGN_OR_RETURN(const int64_t total, records.MeasurementCountAfter(0));
+      response->set_total_count(total);
+      return absl::OkStatus();
+    }));
+    if (rows.size() > count) {
+      rows.pop_back();
+      response->set_next_page_token(absl::StrCat(rows.back().sequence));
+    }
+    for (const MeasurementRecord& row : rows) {
+      auto* item = response->add_measurements();
+      item->set_name(absl::StrCat("measurements/", row.sequence));
+      item->set_id(row.id);
+      item->set_kind(row.kind);
+      item->set_accelerator(row.accelerator);
+      item->set_software(row.software);
+      item->set_suite(row.suite);
+      item->set_measured_time(row.measured_time);
+      *item->mutable_ingest_time() = Time(row.ingested_us);
+      item->mutable_columns()->insert(row.columns.begin(), row.columns.end());
+    }
+    return absl::OkStatus();
+  });
+}
 
 grpc::Status Service::CreateCalibrationJob(grpc::ServerContext* context,
                                            const v1::CreateCalibrationJobRequest* request,
                                            v1::CalibrationJob* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
-    SEXTANT_ASSIGN_OR_RETURN(auto input, FromRequest(*request, library_));
-    SEXTANT_ASSIGN_OR_RETURN(*response, jobs_.Create(std::move(input), request->push()));
+    base::Violations violations;
+    for (int i = 0; i < request->measurements_size(); ++i) {
+      if (request->measurements(i).csv_text().empty() &&
+          request->measurements(i).content().empty()) {
+        violations.Add(absl::StrCat("measurements[", i, "].csv_text"), "is missing but required");
+      }
+    }
+    absl::string_view initial = request->initial_parameter_set();
+    absl::ConsumePrefix(&initial, kSetCollection);
+    SharedSet set;
+    if (initial.empty()) {
+      SEXTANT_ASSIGN_OR_RETURN(set, loop_.fleet().InService());
+    }
+    if (set == nullptr) {
+      auto found = loop_.sets().Find(initial.empty() ? "default" : initial);
+      if (found.ok()) {
+        set = *std::move(found);
+      } else {
+        violations.AddStatus("initial_parameter_set", found.status());
+      }
+    }
+    if (!violations.empty()) return violations.ToStatus();
+    JobRecord job;
+    job.request.push = request->push();
+    job.request.initial_version = set->version();
+    job.job.set_trigger("request");
+    if (!request->measurements().empty()) {
+      job.request.measurements.emplace();
+      SEXTANT_RETURN_IF_ERROR(
+          loop_.Ingest(request->measurements(), &*job.request.measurements).status());
+    }
+    if (const absl::Status transacted =
+            loop_.store().Transact([&](Records& records) -> absl::Status {
+              SEXTANT_RETURN_IF_ERROR(SetLibrary::Store(set, records));
+              return JobRunner::Add(records, &job);
+            });
+        !transacted.ok())
+      return transacted;
+    loop_.jobs().Wake();
+    *response = job.job;
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status Service::CancelCalibrationJob(grpc::ServerContext* context,
+                                           const v1::CancelCalibrationJobRequest* request,
+                                           v1::CalibrationJob* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
+    SEXTANT_ASSIGN_OR_RETURN(*response, loop_.jobs().Cancel(request->name()));
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status Service::WatchCalibrationJob(grpc::ServerContext* context,
+                                          const v1::WatchCalibrationJobRequest* request,
+                                          grpc::ServerWriter<v1::CalibrationJob>* writer) {
+  // No deadline of ours: a job may be long.
+  return runtime::ToGrpcStatus(
+      loop_.jobs().Watch(request->name(), [&](const v1::CalibrationJob& job) {
+        return !context->IsCancelled() && writer->Write(job);
+      }));
+}
+
+grpc::Status Service::ListPushTargets(grpc::ServerContext* context,
+                                      const v1::ListPushTargetsRequest*,
+                                      v1::ListPushTargetsResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
+    SEXTANT_ASSIGN_OR_RETURN(const SharedSet set, loop_.fleet().InService());
+    if (set != nullptr) response->set_version(set->version());
+    for (const TargetState& target : loop_.fleet().Targets()) {
+      auto* item = response->add_targets();
+      item->set_target(target.target);
+      item->set_acknowledged_version(target.acknowledged_version);
+      item->set_foreign_version(target.foreign_version);
+      item->set_current(target.current);
+      item->set_error(std::string(target.status.message()));
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status Service::ListPushes(grpc::ServerContext* context, const v1::ListPushesRequest* request,
+                                 v1::ListPushesResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
+    SEXTANT_ASSIGN_OR_RETURN(const size_t count, PageSize(request->page_size(), 100, 1000));
+    SEXTANT_ASSIGN_OR_RETURN(const int64_t before, PageStart(request->page_token()));
+    SEXTANT_ASSIGN_OR_RETURN(auto pushes, loop_.store().Ask([&](Records& records) {
+      return records.PushesBefore(before, static_cast<int64_t>(count) + 1);
+    }));
+    if (pushes.size() > count) {
+      pushes.pop_back();
+      response->set_next_page_token(absl::StrCat(pushes.back().sequence));
+    }
+    for (const PushRecord& push : pushes) {
+      auto* item = response->add_pushes();
+      item->set_name(absl::StrCat("pushes/", push.sequence));
+      item->set_version(push.version);
+      item->set_kind(push.kind);
+      item->set_state(push.state);
+      *item->mutable_create_time() = Time(push.created_us);
+      if (push.ended_us > 0) *item->mutable_end_time() = Time(push.ended_us);
+      item->set_error(push.error);
+    }
+    return absl::OkStatus();
+  });
+}
+
+grpc::Status Service::GetWatchStatus(grpc::ServerContext* context, const v1::GetWatchStatusRequest*,
+                                     v1::GetWatchStatusResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
+    SEXTANT_ASSIGN_OR_RETURN(*response, loop_.watch().Status());
     return absl::OkStatus();
   });
 }
@@ -100,7 +243,7 @@ grpc::Status Service::GetCalibrationJob(grpc::ServerContext* context,
                                         const v1::GetCalibrationJobRequest* request,
                                         v1::CalibrationJob* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
-    SEXTANT_ASSIGN_OR_RETURN(*response, jobs_.Get(request->name()));
+    SEXTANT_ASSIGN_OR_RETURN(*response, loop_.jobs().Get(request->name()));
     return absl::OkStatus();
   });
 }
@@ -110,14 +253,10 @@ grpc::Status Service::ListCalibrationJobs(grpc::ServerContext* context,
                                           v1::ListCalibrationJobsResponse* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
     SEXTANT_ASSIGN_OR_RETURN(const size_t count, PageSize(request->page_size(), 50, 100));
-    uint64_t before = 0;
-    if (!request->page_token().empty() && !absl::SimpleAtoi(request->page_token(), &before)) {
-      return BadToken(request->page_token());
-    }
-    uint64_t next = 0;
-    for (auto& job : jobs_.List(before, count, &next)) {
-      *response->add_calibration_jobs() = std::move(job);
-    }
+    SEXTANT_ASSIGN_OR_RETURN(const int64_t before, PageStart(request->page_token()));
+    int64_t next = 0;
+    SEXTANT_ASSIGN_OR_RETURN(auto jobs, loop_.jobs().List(before, count, &next));
+    for (auto& job : jobs) *response->add_calibration_jobs() = std::move(job);
     if (next != 0) response->set_next_page_token(absl::StrCat(next));
     return absl::OkStatus();
   });
@@ -128,7 +267,7 @@ grpc::Status Service::GetParameterSet(grpc::ServerContext* context,
                                       types::v1::ParameterSet* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
     SEXTANT_ASSIGN_OR_RETURN(const absl::string_view id, SetId(request->name()));
-    SEXTANT_ASSIGN_OR_RETURN(const SharedSet set, library_.Find(id));
+    SEXTANT_ASSIGN_OR_RETURN(const SharedSet set, loop_.sets().Find(id));
     *response = wire::ToProto(*set);
     return absl::OkStatus();
   });
@@ -139,7 +278,7 @@ grpc::Status Service::ListParameterSets(grpc::ServerContext* context,
                                         v1::ListParameterSetsResponse* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
     SEXTANT_ASSIGN_OR_RETURN(const size_t count, PageSize(request->page_size(), 100, 1000));
-    SEXTANT_ASSIGN_OR_RETURN(const auto all, library_.All());
+    SEXTANT_ASSIGN_OR_RETURN(const auto all, loop_.sets().All());
     // The token is the last name of the page before.
     auto it = all.begin();
     if (!request->page_token().empty()) {
@@ -173,13 +312,14 @@ grpc::Status Service::PushParameterSet(grpc::ServerContext* context,
     if (request->has_parameter_set()) {
       SEXTANT_ASSIGN_OR_RETURN(auto given, wire::FromProto(request->parameter_set()));
       set = std::make_shared<const parameters::ParameterSet>(std::move(given));
-      SEXTANT_RETURN_IF_ERROR(library_.Store(set));
+      SEXTANT_RETURN_IF_ERROR(loop_.sets().Store(set));
     } else {
       SEXTANT_ASSIGN_OR_RETURN(const absl::string_view id, SetId(request->name()));
-      SEXTANT_ASSIGN_OR_RETURN(set, library_.Find(id));
+      SEXTANT_ASSIGN_OR_RETURN(set, loop_.sets().Find(id));
     }
-    response->set_version(set->version());
-    AddResults(targets_.Push(*set), response->mutable_results());
+    SEXTANT_ASSIGN_OR_RETURN(const PushOutcome outcome, loop_.fleet().Push(set));
+    response->set_version(outcome.version);
+    AddResults(outcome.results, response->mutable_results());
     return absl::OkStatus();
   });
 }
@@ -188,7 +328,9 @@ grpc::Status Service::RollbackParameterSet(grpc::ServerContext* context,
                                            const v1::RollbackParameterSetRequest*,
                                            v1::RollbackParameterSetResponse* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call&) -> absl::Status {
-    AddResults(targets_.Rollback(), response->mutable_results());
+    SEXTANT_ASSIGN_OR_RETURN(const PushOutcome outcome, loop_.Rollback());
+    response->set_version(outcome.version);
+    AddResults(outcome.results, response->mutable_results());
     return absl::OkStatus();
   });
 }

@@ -4,9 +4,7 @@
 
 #include <chrono>
 
-#include "services/calibration/job_runner.h"
-#include "services/calibration/push_targets.h"
-#include "services/calibration/set_library.h"
+#include "services/calibration/loop.h"
 #include "services/runtime/call.h"
 #include "sextant/calibration/v1/calibration_service.grpc.pb.h"
 
@@ -14,14 +12,35 @@ namespace sextant::calibration_service {
 
 inline constexpr char kFullName[] = "sextant.calibration.v1.CalibrationService";
 
-// sextant.calibration.v1.CalibrationService over a calibrator. Thread-safe.
+// sextant.calibration.v1.CalibrationService over a loop. Thread-safe.
 class Service final : public calibration::v1::CalibrationService::Service {
  public:
-  // Everything must outlive this.
-  Service(JobRunner& jobs, SetLibrary& library, const PushTargets& targets,
-          std::chrono::milliseconds default_deadline = runtime::kDefaultDeadline)
-      : jobs_(jobs), library_(library), targets_(targets), default_deadline_(default_deadline) {}
+  // `loop` must outlive this.
+  explicit Service(Loop& loop,
+                   std::chrono::milliseconds default_deadline = runtime::kDefaultDeadline)
+      : loop_(loop), default_deadline_(default_deadline) {}
 
+  grpc::Status IngestMeasurements(grpc::ServerContext* context,
+                                  const calibration::v1::IngestMeasurementsRequest* request,
+                                  calibration::v1::IngestMeasurementsResponse* response) override;
+  grpc::Status ListMeasurements(grpc::ServerContext* context,
+                                const calibration::v1::ListMeasurementsRequest* request,
+                                calibration::v1::ListMeasurementsResponse* response) override;
+  grpc::Status CancelCalibrationJob(grpc::ServerContext* context,
+                                    const calibration::v1::CancelCalibrationJobRequest* request,
+                                    calibration::v1::CalibrationJob* response) override;
+  grpc::Status WatchCalibrationJob(
+      grpc::ServerContext* context, const calibration::v1::WatchCalibrationJobRequest* request,
+      grpc::ServerWriter<calibration::v1::CalibrationJob>* writer) override;
+  grpc::Status ListPushTargets(grpc::ServerContext* context,
+                               const calibration::v1::ListPushTargetsRequest* request,
+                               calibration::v1::ListPushTargetsResponse* response) override;
+  grpc::Status ListPushes(grpc::ServerContext* context,
+                          const calibration::v1::ListPushesRequest* request,
+                          calibration::v1::ListPushesResponse* response) override;
+  grpc::Status GetWatchStatus(grpc::ServerContext* context,
+                              const calibration::v1::GetWatchStatusRequest* request,
+                              calibration::v1::GetWatchStatusResponse* response) override;
   grpc::Status CreateCalibrationJob(grpc::ServerContext* context,
                                     const calibration::v1::CreateCalibrationJobRequest* request,
                                     calibration::v1::CalibrationJob* response) override;
@@ -45,9 +64,7 @@ class Service final : public calibration::v1::CalibrationService::Service {
       calibration::v1::RollbackParameterSetResponse* response) override;
 
  private:
-  JobRunner& jobs_;
-  SetLibrary& library_;
-  const PushTargets& targets_;
+  Loop& loop_;
   std::chrono::milliseconds default_deadline_;
 };
 

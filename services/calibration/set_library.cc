@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/calibration/set_library.h"
 
-#include <filesystem>
-#include <system_error>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/nearest.h"
@@ -11,46 +8,30 @@
 #include "common/catalog/catalog.h"
 
 namespace sextant::calibration_service {
-namespace {
 
-std::string DatasetsDirectory(const std::string& given) {
-  return given.empty() ? catalog::DefaultDatasetsDirectory() : given;
-}
-
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<SetLibrary>> SetLibrary::Open(
-    const std::string& state_directory, const std::string& datasets_directory) {
-  std::unique_ptr<SetLibrary> library(
-      new SetLibrary(state_directory, DatasetsDirectory(datasets_directory)));
-  if (state_directory.empty()) return library;
-  std::error_code error;
-  std::filesystem::create_directories(state_directory, error);
-  if (error) {
-    return absl::UnavailableError(absl::StrCat("state_directory is \"", state_directory,
-                                               "\" but cannot be made: ", error.message()));
-  }
-  for (const auto& entry : std::filesystem::directory_iterator(state_directory, error)) {
-    if (entry.path().extension() != ".json") continue;
-    SEXTANT_ASSIGN_OR_RETURN(SharedSet set, parameter_store::ReadSetFile(entry.path().string()));
-    library->stored_[set->version()] = std::move(set);
-  }
-  if (error) return absl::UnavailableError(absl::StrCat(state_directory, ": ", error.message()));
-  return library;
-}
+SetLibrary::SetLibrary(RecordStore& store, const std::string& datasets_directory)
+    : store_(store),
+      datasets_directory_(datasets_directory.empty() ? catalog::DefaultDatasetsDirectory()
+                                                     : datasets_directory) {}
 
 absl::StatusOr<SharedSet> SetLibrary::Find(absl::string_view name_or_version) const {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = stored_.find(name_or_version); found != stored_.end()) {
-      return found->second;
-    }
+  const std::lock_guard lock(mutex_);
+  if (const auto known = read_.find(name_or_version); known != read_.end()) return known->second;
+  SEXTANT_ASSIGN_OR_RETURN(const auto stored, store_.Ask([&](Records& records) {
+    return records.FindSet(name_or_version);
+  }));
+  if (stored.has_value()) {
+    SEXTANT_ASSIGN_OR_RETURN(SharedSet set,
+                             parameter_store::ParseSet(stored->json, "stored parameter set"));
+    read_[stored->version] = set;
+    return set;
   }
   // A name, never a path: a caller must not choose which files this process reads.
   if (absl::StrContains(name_or_version, '/') || absl::StrContains(name_or_version, '.')) {
-    SEXTANT_ASSIGN_OR_RETURN(const auto all, All());
     std::vector<std::string> names;
-    for (const auto& [name, set] : all) names.push_back(name);
+    if (auto catalog = catalog::Catalog::Open(datasets_directory_); catalog.ok()) {
+      names = catalog->ParameterSetNames();
+    }
     return base::UnknownName("parameter set", name_or_version, names);
   }
   return parameter_store::LoadInitialSet(name_or_version, datasets_directory_);
@@ -64,22 +45,25 @@ absl::StatusOr<std::vector<std::pair<std::string, SharedSet>>> SetLibrary::All()
       all[name] = std::make_shared<const parameters::ParameterSet>(std::move(set));
     }
   }
-  const std::lock_guard lock(mutex_);
-  all.insert(stored_.begin(), stored_.end());
+  SEXTANT_ASSIGN_OR_RETURN(const auto stored,
+                           store_.Ask([](Records& records) { return records.Sets(); }));
+  for (const SetRecord& record : stored) {
+    SEXTANT_ASSIGN_OR_RETURN(all[record.version],
+                             parameter_store::ParseSet(record.json, "stored parameter set"));
+  }
   return std::vector<std::pair<std::string, SharedSet>>(all.begin(), all.end());
 }
 
-absl::Status SetLibrary::Store(const SharedSet& set) {
+absl::Status SetLibrary::Store(const SharedSet& set, Records& records) {
   SEXTANT_RETURN_IF_ERROR(
       parameters::ValidateParameterSet(*set, parameter_store::AllDescriptors()));
-  const std::lock_guard lock(mutex_);
-  if (stored_.contains(set->version())) return absl::OkStatus();
-  if (!directory_.empty()) {
-    SEXTANT_RETURN_IF_ERROR(parameter_store::WriteSetFile(
-        *set, absl::StrCat(directory_, "/", set->version(), ".json")));
-  }
-  stored_[set->version()] = set;
-  return absl::OkStatus();
+  SEXTANT_ASSIGN_OR_RETURN(std::string json, parameter_store::SetText(*set));
+  return records.AddSet({set->version(), set->provenance().name, std::move(json)},
+                        NowMicroseconds());
+}
+
+absl::Status SetLibrary::Store(const SharedSet& set) {
+  return store_.Transact([&](Records& records) { return Store(set, records); });
 }
 
 }  // namespace sextant::calibration_service

@@ -24,6 +24,7 @@
 #include "services/cli/commands/predict.h"
 #include "services/cli/commands/serve.h"
 #include "services/cli/commands/validate.h"
+#include "services/cli/commands/watch_folder.h"
 #include "services/cli/common_options.h"
 #include "services/cli/completion.h"
 #include "services/cli/interrupt.h"
@@ -211,13 +212,34 @@ class Parser {
 
   void AddCalibrate() {
     auto options = std::make_shared<CalibrateOptions>();
-    CLI::App* verb = AddVerb(
-        app_, "calibrate", "Fit parameters to measurements and judge them on held-out groups",
-        [this, options] { return CalibrateParameters(common_, *options, terminal_); });
-    AddMeasurements(*verb, &options->files, &options->context);
+    auto watch = std::make_shared<WatchFolderOptions>();
+    CLI::App* verb = AddVerb(app_, "calibrate",
+                             "Fit parameters to measurements and judge them on held-out groups",
+                             [this, options, watch]() -> absl::StatusOr<ExitCode> {
+                               if (watch->directory.empty())
+                                 return CalibrateParameters(common_, *options, terminal_);
+                               watch->context = options->context;
+                               watch->targets = options->targets;
+                               watch->output_file = options->output_file;
+                               return WatchFolder(common_, *watch, terminal_);
+                             });
+    AddMeasurements(*verb, &options->files, &options->context)->required(false);
     verb->add_option("--output-parameters", options->output_file, "Where the fitted set goes")
-        ->type_name("FILE")
-        ->required();
+        ->type_name("FILE");
+    verb->add_option("--watch", watch->directory,
+                     "Take in what is written into this folder, for ever; with --server the "
+                     "calibration service there does the rest")
+        ->type_name("FOLDER");
+    verb->add_option("--cool-down", watch->cool_down_seconds,
+                     "With --watch: shortest time between calibrations [3600]")
+        ->type_name("SECONDS")
+        ->check(CLI::Range(0.0, 1e9).description(""));
+    verb->add_flag("--once", watch->once, "With --watch: end when all that is there is dealt with");
+    verb->parse_complete_callback([options, watch] {
+      if (!watch->directory.empty()) return;
+      if (options->files.empty()) throw CLI::RequiredError("measurements");
+      if (options->output_file.empty()) throw CLI::RequiredError("--output-parameters");
+    });
     verb->add_option("--initial", options->initial, "Set to start from [that of --parameters]")
         ->type_name("SET");
     verb->add_option("--name", options->name, "What the new set is called [calibrated]")
@@ -243,13 +265,14 @@ class Parser {
     AddOutput(*verb, {"text", "csv", "json"});
   }
 
-  static void AddMeasurements(CLI::App& verb, std::vector<std::string>* files,
-                              MeasuredContext* context) {
-    verb.add_option("measurements", *files,
-                    "Measurement tables (CSV), nccl-tests output, PyTorch traces, training logs, "
-                    "serving benchmarks, plain or gzip; - is stdin")
-        ->type_name("FILE")
-        ->required();
+  static CLI::Option* AddMeasurements(CLI::App& verb, std::vector<std::string>* files,
+                                      MeasuredContext* context) {
+    CLI::Option* option =
+        verb.add_option("measurements", *files,
+                        "Measurement tables (CSV), nccl-tests output, PyTorch traces, training "
+                        "logs, serving benchmarks, plain or gzip; - is stdin")
+            ->type_name("FILE")
+            ->required();
     const auto add = [&verb](const std::string& flag, auto* value, const std::string& help,
                              const std::string& type) {
       verb.add_option(flag, *value, help)->type_name(type)->group("What files do not say");
@@ -261,6 +284,7 @@ class Parser {
     add("--collective", &context->collective, "Collective of nccl-tests output", "NAME");
     add("--gpus", &context->gpu_count, "GPUs that took part", "COUNT");
     add("--nodes", &context->node_count, "Nodes that they were in", "COUNT");
+    return option;
   }
 
   void AddNetwork() {

@@ -11,6 +11,7 @@
 #include "grpcpp/client_context.h"
 #include "services/runtime/channel.h"
 #include "services/runtime/grpc_status.h"
+#include "sextant/calibration/v1/calibration_service.grpc.pb.h"
 #include "sextant/network_sim/v1/network_sim_service.grpc.pb.h"
 #include "sextant/operator_cost/v1/operator_cost_service.grpc.pb.h"
 #include "sextant/orchestrator/v1/orchestrator_service.grpc.pb.h"
@@ -70,6 +71,10 @@ struct OperatorCostParameters {
   using GetResponse = operator_cost::v1::GetParameterSetResponse;
   using PushRequest = operator_cost::v1::PushParameterSetRequest;
   using PushResponse = operator_cost::v1::PushParameterSetResponse;
+  using PrepareRequest = operator_cost::v1::PrepareParameterSetRequest;
+  using PrepareResponse = operator_cost::v1::PrepareParameterSetResponse;
+  using CommitRequest = operator_cost::v1::CommitParameterSetRequest;
+  using CommitResponse = operator_cost::v1::CommitParameterSetResponse;
   using RollbackRequest = operator_cost::v1::RollbackParameterSetRequest;
   using RollbackResponse = operator_cost::v1::RollbackParameterSetResponse;
 };
@@ -80,6 +85,10 @@ struct NetworkSimParameters {
   using GetResponse = network_sim::v1::GetParameterSetResponse;
   using PushRequest = network_sim::v1::PushParameterSetRequest;
   using PushResponse = network_sim::v1::PushParameterSetResponse;
+  using PrepareRequest = network_sim::v1::PrepareParameterSetRequest;
+  using PrepareResponse = network_sim::v1::PrepareParameterSetResponse;
+  using CommitRequest = network_sim::v1::CommitParameterSetRequest;
+  using CommitResponse = network_sim::v1::CommitParameterSetResponse;
   using RollbackRequest = network_sim::v1::RollbackParameterSetRequest;
   using RollbackResponse = network_sim::v1::RollbackParameterSetResponse;
 };
@@ -263,14 +272,18 @@ absl::StatusOr<parameters::ParameterSet> Client::GetParameterSet() const {
   return wire::FromProto(*first);
 }
 
-absl::StatusOr<std::vector<ServiceVersion>> Client::GetVersions() const {
+absl::StatusOr<std::vector<ServiceVersion>> Client::GetVersions(
+    const std::string& expected_version) const {
   return AskEach([&](auto traits) -> absl::StatusOr<ServiceVersion> {
     using Traits = decltype(traits);
     Ask ask(target_, timeout_);
+    typename Traits::GetRequest request;
+    request.set_known_version(expected_version);
     typename Traits::GetResponse response;
-    SEXTANT_RETURN_IF_ERROR(ask.Result(Traits::Service::NewStub(channel_)->GetParameterSet(
-        ask.context(), typename Traits::GetRequest(), &response)));
-    return ServiceVersion{Traits::kName, response.version(), response.previous_version()};
+    SEXTANT_RETURN_IF_ERROR(ask.Result(
+        Traits::Service::NewStub(channel_)->GetParameterSet(ask.context(), request, &response)));
+    return ServiceVersion{Traits::kName, response.version(), response.previous_version(),
+                          response.instance()};
   });
 }
 
@@ -289,6 +302,34 @@ absl::StatusOr<std::vector<ServiceVersion>> Client::PushParameterSet(
   });
 }
 
+absl::StatusOr<std::vector<ServiceVersion>> Client::PrepareParameterSet(
+    const parameters::ParameterSet& set) const {
+  return AskEach([&](auto traits) -> absl::StatusOr<ServiceVersion> {
+    using Traits = decltype(traits);
+    Ask ask(target_, timeout_);
+    typename Traits::PrepareRequest request;
+    *request.mutable_parameter_set() = wire::ToProto(set);
+    typename Traits::PrepareResponse response;
+    SEXTANT_RETURN_IF_ERROR(ask.Result(Traits::Service::NewStub(channel_)->PrepareParameterSet(
+        ask.context(), request, &response)));
+    return ServiceVersion{Traits::kName, response.version(), ""};
+  });
+}
+
+absl::StatusOr<std::vector<ServiceVersion>> Client::CommitParameterSet(
+    const std::string& version) const {
+  return AskEach([&](auto traits) -> absl::StatusOr<ServiceVersion> {
+    using Traits = decltype(traits);
+    Ask ask(target_, timeout_);
+    typename Traits::CommitRequest request;
+    request.set_version(version);
+    typename Traits::CommitResponse response;
+    SEXTANT_RETURN_IF_ERROR(ask.Result(
+        Traits::Service::NewStub(channel_)->CommitParameterSet(ask.context(), request, &response)));
+    return ServiceVersion{Traits::kName, response.version(), response.previous_version()};
+  });
+}
+
 absl::StatusOr<std::vector<ServiceVersion>> Client::RollbackParameterSet() const {
   return AskEach([&](auto traits) -> absl::StatusOr<ServiceVersion> {
     using Traits = decltype(traits);
@@ -298,6 +339,18 @@ absl::StatusOr<std::vector<ServiceVersion>> Client::RollbackParameterSet() const
         ask.context(), typename Traits::RollbackRequest(), &response)));
     return ServiceVersion{Traits::kName, response.version(), ""};
   });
+}
+
+absl::StatusOr<calibration::v1::IngestMeasurementsResponse> Client::IngestMeasurements(
+    const google::protobuf::RepeatedPtrField<calibration::v1::MeasurementFile>& files) const {
+  Ask ask(target_, timeout_);
+  calibration::v1::IngestMeasurementsRequest request;
+  *request.mutable_files() = files;
+  calibration::v1::IngestMeasurementsResponse response;
+  SEXTANT_RETURN_IF_ERROR(
+      ask.Result(calibration::v1::CalibrationService::NewStub(channel_)->IngestMeasurements(
+          ask.context(), request, &response)));
+  return response;
 }
 
 }  // namespace sextant::client

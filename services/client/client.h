@@ -18,6 +18,7 @@
 #include "common/orchestrator/prediction.h"
 #include "common/parameters/parameter_set.h"
 #include "common/workload/job.h"
+#include "sextant/calibration/v1/calibration_service.pb.h"
 
 namespace grpc {
 class Channel;
@@ -30,6 +31,7 @@ struct ServiceVersion {
   std::string service;           // "operator_cost" or "network_sim"
   std::string version;           // now in service
   std::string previous_version;  // what a rollback would put back; empty: nothing
+  std::string instance;          // differs between any two lives of the server; may be empty
 };
 
 // Asks one Sextant server, which may run one service or all, in domain values. Every call ends
@@ -43,6 +45,10 @@ class Client {
          std::chrono::milliseconds timeout);
 
   const std::string& target() const { return target_; }
+  // The same connection with another timeout.
+  Client WithTimeout(std::chrono::milliseconds timeout) const {
+    return Client(channel_, target_, timeout);
+  }
 
   // OK where grpc.health.v1 says SERVING; UNAVAILABLE where it says otherwise. `service` is a full
   // name; empty: the server as a whole. NOT_FOUND for a service it does not run.
@@ -68,12 +74,22 @@ class Client {
 
   // The set in service: operator_cost's, or network_sim's where the server runs only that.
   absl::StatusOr<parameters::ParameterSet> GetParameterSet() const;
-  // Of each service that the server runs and that has parameters.
-  absl::StatusOr<std::vector<ServiceVersion>> GetVersions() const;
+  // Of each service that the server runs and that has parameters. Quicker where `expected_version`
+  // is in service: the set itself is then not sent.
+  absl::StatusOr<std::vector<ServiceVersion>> GetVersions(
+      const std::string& expected_version = "") const;
   // Puts `set` into every such service; returns what each acknowledged.
   absl::StatusOr<std::vector<ServiceVersion>> PushParameterSet(const parameters::ParameterSet& set,
                                                                bool validate_only = false) const;
+  // The two halves of a push: checked and stored by every such service, then put into service.
+  absl::StatusOr<std::vector<ServiceVersion>> PrepareParameterSet(
+      const parameters::ParameterSet& set) const;
+  absl::StatusOr<std::vector<ServiceVersion>> CommitParameterSet(const std::string& version) const;
   absl::StatusOr<std::vector<ServiceVersion>> RollbackParameterSet() const;
+
+  // Calibration. What is no measurement is part of the answer.
+  absl::StatusOr<calibration::v1::IngestMeasurementsResponse> IngestMeasurements(
+      const google::protobuf::RepeatedPtrField<calibration::v1::MeasurementFile>& files) const;
 
  private:
   std::shared_ptr<grpc::Channel> channel_;

@@ -25,5 +25,6 @@ int main(int argc, char** argv) {
   service::Service served(**parameters, metrics, flags.default_deadline());
   auto server = runtime::Server::Start(flags.server(), {{&served, service::kFullName}}, metrics);
   if (!server.ok()) return runtime::FailToStart(server.status());
+  (*server)->OnShutdown([&] { (*parameters)->watchers().Stop(); });
   return runtime::ServeUntilSignal(**server);
 }

@@ -263,6 +263,28 @@ grpc::Status Service::PushParameterSet(grpc::ServerContext* context,
   });
 }
 
+grpc::Status Service::PrepareParameterSet(grpc::ServerContext* context,
+                                          const v1::PrepareParameterSetRequest* request,
+                                          v1::PrepareParameterSetResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call&) {
+    return parameter_store::PrepareParameterSet(store_, *request, response);
+  });
+}
+
+grpc::Status Service::CommitParameterSet(grpc::ServerContext* context,
+                                         const v1::CommitParameterSetRequest* request,
+                                         v1::CommitParameterSetResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call&) {
+    return parameter_store::CommitParameterSet(store_, *request, response);
+  });
+}
+
+grpc::Status Service::WatchParameters(
+    grpc::ServerContext* context,
+    grpc::ServerReaderWriter<v1::WatchParametersResponse, v1::WatchParametersRequest>* stream) {
+  return parameter_store::WatchParameters(store_, *context, *stream);
+}
+
 grpc::Status Service::RollbackParameterSet(grpc::ServerContext* context,
                                            const v1::RollbackParameterSetRequest*,
                                            v1::RollbackParameterSetResponse* response) {

@@ -41,6 +41,16 @@ class Service final : public network_sim::v1::NetworkSimService::Service {
   grpc::Status PushParameterSet(grpc::ServerContext* context,
                                 const network_sim::v1::PushParameterSetRequest* request,
                                 network_sim::v1::PushParameterSetResponse* response) override;
+  grpc::Status PrepareParameterSet(grpc::ServerContext* context,
+                                   const network_sim::v1::PrepareParameterSetRequest* request,
+                                   network_sim::v1::PrepareParameterSetResponse* response) override;
+  grpc::Status CommitParameterSet(grpc::ServerContext* context,
+                                  const network_sim::v1::CommitParameterSetRequest* request,
+                                  network_sim::v1::CommitParameterSetResponse* response) override;
+  grpc::Status WatchParameters(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<network_sim::v1::WatchParametersResponse,
+                               network_sim::v1::WatchParametersRequest>* stream) override;
   grpc::Status RollbackParameterSet(
       grpc::ServerContext* context, const network_sim::v1::RollbackParameterSetRequest* request,
       network_sim::v1::RollbackParameterSetResponse* response) override;

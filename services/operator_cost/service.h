@@ -30,6 +30,16 @@ class Service final : public operator_cost::v1::OperatorCostService::Service {
   grpc::Status PushParameterSet(grpc::ServerContext* context,
                                 const operator_cost::v1::PushParameterSetRequest* request,
                                 operator_cost::v1::PushParameterSetResponse* response) override;
+  grpc::Status PrepareParameterSet(
+      grpc::ServerContext* context, const operator_cost::v1::PrepareParameterSetRequest* request,
+      operator_cost::v1::PrepareParameterSetResponse* response) override;
+  grpc::Status CommitParameterSet(grpc::ServerContext* context,
+                                  const operator_cost::v1::CommitParameterSetRequest* request,
+                                  operator_cost::v1::CommitParameterSetResponse* response) override;
+  grpc::Status WatchParameters(
+      grpc::ServerContext* context,
+      grpc::ServerReaderWriter<operator_cost::v1::WatchParametersResponse,
+                               operator_cost::v1::WatchParametersRequest>* stream) override;
   grpc::Status RollbackParameterSet(
       grpc::ServerContext* context, const operator_cost::v1::RollbackParameterSetRequest* request,
       operator_cost::v1::RollbackParameterSetResponse* response) override;

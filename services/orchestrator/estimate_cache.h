@@ -22,7 +22,8 @@ OperatorKey KeyOf(const operator_cost::Operator& op);
 CollectiveKey KeyOf(const collectives::Collective& collective);
 
 // Answers by key within a context (accelerator or cluster, profile, parameter set). An answer is a
-// pure function of both, so that entries never go stale. At most `capacity` entries: when full,
+// pure function of both, so that entries are never wrong; those of a set that nobody asks for again
+// are dropped. At most `capacity` entries: when full,
 // everything is dropped, which costs one batch of questions and needs no order of use.
 // Thread-safe.
 template <typename Key, typename Value>
@@ -56,6 +57,17 @@ class EstimateCache {
       size_ = 0;
     }
     if (contexts_[context].emplace(key, value).second) ++size_;
+  }
+
+  // Drops the answers of all contexts that `stale` holds for.
+  template <typename Stale>
+  void Drop(const Stale& stale) {
+    const std::lock_guard lock(mutex_);
+    absl::erase_if(contexts_, [&](const auto& entry) {
+      if (!stale(entry.first)) return false;
+      size_ -= entry.second.size();
+      return true;
+    });
   }
 
   size_t size() const {

@@ -50,6 +50,18 @@ TEST(EstimateCache, GivesBackWhatWasInsertedInTheSameContextOnly) {
   EXPECT_EQ(cache.Find("b", {{{1}}}, &values), (std::vector<size_t>{0}));
 }
 
+TEST(EstimateCache, DropsTheContextsThatAreStale) {
+  EstimateCache<CollectiveKey, double> cache(10);
+  cache.Insert("old/a", {1}, 1.0);
+  cache.Insert("old/b", {1}, 1.0);
+  cache.Insert("new/a", {1}, 2.0);
+  cache.Drop([](const std::string& context) { return context.substr(0, 3) == "old"; });
+  std::vector<double> values;
+  EXPECT_EQ(cache.Find("old/a", {{{1}}}, &values), (std::vector<size_t>{0}));
+  EXPECT_TRUE(cache.Find("new/a", {{{1}}}, &values).empty());
+  EXPECT_EQ(cache.size(), 1u);
+}
+
 TEST(EstimateCache, NeverHoldsMoreThanItsCapacity) {
   EstimateCache<CollectiveKey, double> cache(10);
   for (int64_t i = 0; i < 95; ++i) {

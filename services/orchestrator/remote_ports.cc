@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/orchestrator/predict.h"
@@ -73,6 +74,7 @@ class RemoteOperatorCost final : public orchestrator::OperatorCostPort {
       const std::lock_guard lock(services_.mutex_);
       known = services_.last_set_;
     }
+    if (known != nullptr && services_.watch_->Version() == known->version()) return set_ = known;
     operator_cost::v1::GetParameterSetRequest request;
     if (known != nullptr) request.set_known_version(known->version());
     operator_cost::v1::GetParameterSetResponse response;
@@ -209,7 +211,24 @@ RemoteServices::RemoteServices(const std::shared_ptr<grpc::Channel>& operator_co
               "Operators and collectives asked for, by whether the answer was known.",
               {{"result", "miss"}}),
       operators_(cache_capacity),
-      collectives_(cache_capacity) {}
+      collectives_(cache_capacity),
+      watch_(std::make_unique<ParameterWatch>(
+          operator_cost, [this](const std::string& version) { DropStale(version); })) {}
+
+void RemoteServices::DropStale(const std::string& version) {
+  std::string before;
+  {
+    const std::lock_guard lock(mutex_);
+    before = std::exchange(watched_version_, version);
+  }
+  // The set before may still be asked for: by predictions in progress, and after a rollback.
+  const auto stale = [&](const std::string& context) {
+    return !absl::StartsWith(context, version) &&
+           (before.empty() || !absl::StartsWith(context, before));
+  };
+  operators_.Drop(stale);
+  collectives_.Drop(stale);
+}
 
 absl::StatusOr<orchestrator::Prediction> RemoteServices::Predict(const workload::Job& job,
                                                                  runtime::Call& call) {

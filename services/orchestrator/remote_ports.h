@@ -12,6 +12,7 @@
 #include "common/workload/job.h"
 #include "grpcpp/channel.h"
 #include "services/orchestrator/estimate_cache.h"
+#include "services/orchestrator/parameter_watch.h"
 #include "services/runtime/call.h"
 #include "services/runtime/metrics.h"
 #include "sextant/network_sim/v1/network_sim_service.grpc.pb.h"
@@ -30,16 +31,19 @@ class RemoteServices {
                  const std::shared_ptr<grpc::Channel>& network_sim, runtime::Metrics& metrics,
                  size_t cache_capacity = kDefaultCacheCapacity);
 
-  // orchestrator::Predict over gRPC. One short call asks which parameter set is in service (so that
-  // an acknowledged push is seen at once); then at most one batch goes to each service, with what
-  // is not yet known. The prediction is made with that one set; where the network service does not
-  // have it, the answer says so in a warning. Ends by the deadline of `call`; UNAVAILABLE names the
-  // service that cannot be reached.
+  // orchestrator::Predict over gRPC. Which parameter set is in service is known by a watch, under
+  // which an acknowledged push is seen at once; where the watch is down, one short call asks. Then
+  // at most one batch goes to each service, with what is not yet known. The prediction is made with
+  // that one set; where the network service does not have it, the answer says so in a warning. Ends
+  // by the deadline of `call`; UNAVAILABLE names the service that cannot be reached.
   absl::StatusOr<orchestrator::Prediction> Predict(const workload::Job& job, runtime::Call& call);
 
  private:
   friend class RemoteOperatorCost;
   friend class RemoteNetworkTime;
+
+  // `version` is now in service: answers of others, but for the last, will not be asked for again.
+  void DropStale(const std::string& version);
 
   std::unique_ptr<operator_cost::v1::OperatorCostService::Stub> operator_cost_;
   std::unique_ptr<network_sim::v1::NetworkSimService::Stub> network_sim_;
@@ -51,6 +55,8 @@ class RemoteServices {
 
   std::mutex mutex_;
   std::shared_ptr<const parameters::ParameterSet> last_set_;  // null before the first fetch
+  std::string watched_version_;
+  std::unique_ptr<ParameterWatch> watch_;  // last: its threads use the rest
 };
 
 }  // namespace sextant::orchestrator_service

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -23,11 +24,13 @@
 namespace sextant::parameter_store {
 namespace {
 
-constexpr char kStateFile[] = "in_service";  // "<active version> <previous version or ->"
+// "<active version> <previous version or ->[ <prepared version>]"
+constexpr char kStateFile[] = "in_service";
 constexpr char kNone[] = "-";
 
 absl::Status SystemError(absl::string_view what, const std::string& path) {
-  return absl::UnavailableError(absl::StrCat(what, " ", path, ": ", std::strerror(errno)));
+  // Not UNAVAILABLE, which callers take as "away, try again".
+  return absl::ResourceExhaustedError(absl::StrCat(what, " ", path, ": ", std::strerror(errno)));
 }
 
 absl::Status WriteAll(int file, absl::string_view text, const std::string& path) {
@@ -75,7 +78,7 @@ std::string SetPath(const std::string& directory, absl::string_view version) {
 
 }  // namespace
 
-absl::Status WriteSetFile(const parameters::ParameterSet& set, const std::string& path) {
+absl::StatusOr<std::string> SetText(const parameters::ParameterSet& set) {
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;
   options.preserve_proto_field_names = true;
@@ -83,20 +86,34 @@ absl::Status WriteSetFile(const parameters::ParameterSet& set, const std::string
   const auto status =
       google::protobuf::util::MessageToJsonString(wire::ToProto(set), &text, options);
   if (!status.ok()) return absl::InternalError(std::string(status.message()));
+  return text;
+}
+
+absl::StatusOr<SharedSet> ParseSet(absl::string_view text, absl::string_view where) {
+  types::v1::ParameterSet proto;
+  const auto status = google::protobuf::util::JsonStringToMessage(std::string(text), &proto);
+  if (!status.ok()) {
+    return absl::DataLossError(absl::StrCat(where, ": ", std::string(status.message())));
+  }
+  auto set = wire::FromProto(proto);
+  if (!set.ok()) return absl::DataLossError(absl::StrCat(where, ": ", set.status().message()));
+  return std::make_shared<const parameters::ParameterSet>(*std::move(set));
+}
+
+absl::Status WriteSetFile(const parameters::ParameterSet& set, const std::string& path) {
+  SEXTANT_ASSIGN_OR_RETURN(const std::string text, SetText(set));
   return WriteAtomically(path, text);
 }
 
 absl::StatusOr<SharedSet> ReadSetFile(const std::string& path) {
   SEXTANT_ASSIGN_OR_RETURN(const std::string text, ReadText(path));
-  types::v1::ParameterSet proto;
-  const auto status = google::protobuf::util::JsonStringToMessage(text, &proto);
-  if (!status.ok()) {
-    return absl::DataLossError(absl::StrCat(path, ": ", std::string(status.message())));
-  }
-  auto set = wire::FromProto(proto);
-  if (!set.ok()) return absl::DataLossError(absl::StrCat(path, ": ", set.status().message()));
-  return std::make_shared<const parameters::ParameterSet>(*std::move(set));
+  return ParseSet(text, path);
 }
+
+ParameterStore::ParameterStore(std::string directory)
+    : directory_(std::move(directory)),
+      instance_(absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8),
+                             absl::Hex(std::random_device()(), absl::kZeroPad8))) {}
 
 absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Open(
     SharedSet initial, const std::string& state_directory) {
@@ -120,9 +137,10 @@ absl::Status ParameterStore::Load() {
   SEXTANT_ASSIGN_OR_RETURN(const std::string text, ReadText(state_path));
   const std::vector<std::string> versions =
       absl::StrSplit(text, absl::ByAnyChar(" \n"), absl::SkipEmpty());
-  if (versions.size() != 2) {
-    return absl::DataLossError(absl::StrCat(
-        state_path, " is \"", text, "\" but must be two versions; remove it to start afresh"));
+  if (versions.size() != 2 && versions.size() != 3) {
+    return absl::DataLossError(absl::StrCat(state_path, " is \"", text,
+                                            "\" but must be two or three versions; remove it to "
+                                            "start afresh"));
   }
   const std::string active_path = SetPath(directory_, versions[0]);
   SEXTANT_ASSIGN_OR_RETURN(SharedSet active, ReadSetFile(active_path));
@@ -138,14 +156,15 @@ absl::Status ParameterStore::Load() {
     return absl::OkStatus();
   }
   active_ = std::move(active);
-  if (versions[1] == kNone) return absl::OkStatus();
-  auto previous = ReadSetFile(SetPath(directory_, versions[1]));
-  if (previous.ok()) {
-    previous_ = *std::move(previous);
-  } else {
-    runtime::Log(runtime::Severity::kWarning, "previous parameter set is lost",
-                 {{"reason", previous.status().message()}});
-  }
+  const auto read = [&](const std::string& version, absl::string_view what) -> SharedSet {
+    auto set = ReadSetFile(SetPath(directory_, version));
+    if (set.ok()) return *std::move(set);
+    runtime::Log(runtime::Severity::kWarning, "stored parameter set is lost",
+                 {{"which", what}, {"reason", set.status().message()}});
+    return nullptr;
+  };
+  if (versions[1] != kNone) previous_ = read(versions[1], "previous");
+  if (versions.size() == 3) prepared_ = read(versions[2], "prepared");
   return absl::OkStatus();
 }
 
@@ -161,7 +180,9 @@ SharedSet ParameterStore::Previous() const {
 
 SharedSet ParameterStore::Preferred(absl::string_view version) const {
   const std::lock_guard lock(mutex_);
-  if (previous_ != nullptr && previous_->version() == version) return previous_;
+  for (const SharedSet* set : {&previous_, &prepared_}) {
+    if (*set != nullptr && (*set)->version() == version) return *set;
+  }
   return active_;
 }
 
@@ -171,7 +192,35 @@ absl::Status ParameterStore::Push(SharedSet set, bool validate_only) {
   const std::lock_guard lock(write_mutex_);
   const SharedSet before = Active();
   if (set->version() == before->version()) return absl::OkStatus();
-  return Swap(std::move(set), before);
+  return Swap({.active = std::move(set), .previous = before});
+}
+
+absl::Status ParameterStore::Prepare(SharedSet set) {
+  SEXTANT_RETURN_IF_ERROR(parameters::ValidateParameterSet(*set, AllDescriptors()));
+  const std::lock_guard lock(write_mutex_);
+  Sets sets{.active = Active(), .previous = Previous(), .prepared = std::move(set)};
+  SEXTANT_RETURN_IF_ERROR(Write(sets));
+  const std::lock_guard sets_lock(mutex_);
+  prepared_ = std::move(sets.prepared);
+  return absl::OkStatus();
+}
+
+absl::Status ParameterStore::Commit(absl::string_view version) {
+  const std::lock_guard lock(write_mutex_);
+  const SharedSet before = Active();
+  if (before->version() == version) return absl::OkStatus();
+  SharedSet prepared;
+  {
+    const std::lock_guard sets_lock(mutex_);
+    prepared = prepared_;
+  }
+  if (prepared == nullptr || prepared->version() != version) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("version ", version, " is not prepared (",
+                     prepared == nullptr ? "nothing" : prepared->version(),
+                     " is); call PrepareParameterSet first"));
+  }
+  return Swap({.active = std::move(prepared), .previous = before});
 }
 
 absl::Status ParameterStore::Rollback() {
@@ -181,30 +230,36 @@ absl::Status ParameterStore::Rollback() {
     return absl::FailedPreconditionError(
         "there is no parameter set to go back to; push one with PushParameterSet");
   }
-  return Swap(std::move(previous), nullptr);
+  return Swap({.active = std::move(previous)});
 }
 
-absl::Status ParameterStore::Swap(SharedSet active, SharedSet previous) {
-  if (!directory_.empty()) {
-    for (const SharedSet& set : {active, previous}) {
-      if (set == nullptr) continue;
-      const std::string path = SetPath(directory_, set->version());
-      if (!std::filesystem::exists(path)) SEXTANT_RETURN_IF_ERROR(WriteSetFile(*set, path));
-    }
-    // From this line on the new set is in service, here and after a restart.
-    SEXTANT_RETURN_IF_ERROR(
-        WriteAtomically(absl::StrCat(directory_, "/", kStateFile),
-                        absl::StrCat(active->version(), " ",
-                                     previous == nullptr ? kNone : previous->version(), "\n")));
+absl::Status ParameterStore::Write(const Sets& sets) const {
+  if (directory_.empty()) return absl::OkStatus();
+  for (const SharedSet& set : {sets.active, sets.previous, sets.prepared}) {
+    if (set == nullptr) continue;
+    const std::string path = SetPath(directory_, set->version());
+    if (!std::filesystem::exists(path)) SEXTANT_RETURN_IF_ERROR(WriteSetFile(*set, path));
   }
-  const std::string version = active->version();
+  // From this line on these sets are in their places, here and after a restart.
+  return WriteAtomically(
+      absl::StrCat(directory_, "/", kStateFile),
+      absl::StrCat(
+          sets.active->version(), " ", sets.previous == nullptr ? kNone : sets.previous->version(),
+          sets.prepared == nullptr ? "" : absl::StrCat(" ", sets.prepared->version()), "\n"));
+}
+
+absl::Status ParameterStore::Swap(Sets sets) {
+  SEXTANT_RETURN_IF_ERROR(Write(sets));
+  const std::string version = sets.active->version();
   {
     const std::lock_guard lock(mutex_);
-    active_ = std::move(active);
-    previous_ = std::move(previous);
+    active_ = std::move(sets.active);
+    previous_ = std::move(sets.previous);
+    prepared_ = std::move(sets.prepared);
   }
   runtime::Log(runtime::Severity::kInfo, "parameter set in service", {{"version", version}});
   if (on_change_) on_change_(version);
+  watchers_.AwaitChange(version);
   return absl::OkStatus();
 }
 

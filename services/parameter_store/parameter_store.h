@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "common/parameters/parameter_descriptor.h"
 #include "common/parameters/parameter_set.h"
+#include "services/parameter_store/watchers.h"
 
 namespace sextant::parameter_store {
 
@@ -50,32 +51,59 @@ class ParameterStore {
   SharedSet Active() const;
   // What a rollback would put back; null where there is none.
   SharedSet Previous() const;
-  // The set in service or the one before, where it has this version; else the one in service.
+  // The set in service, the one before or the one prepared, where it has this version; else the one
+  // in service.
   SharedSet Preferred(absl::string_view version) const;
 
   // Checks `set` and, unless `validate_only`, stores it and puts it into service. INVALID_ARGUMENT
   // names every parameter that is unknown, not finite or out of its physical bounds. The set in
   // service again: OK, nothing changes.
   absl::Status Push(SharedSet set, bool validate_only);
+  // The two halves of a push that several services make together. A prepared set is checked and on
+  // disk but not in service; a later one replaces it.
+  absl::Status Prepare(SharedSet set);
+  // OK where `version` is in service already; FAILED_PRECONDITION where it is not prepared.
+  absl::Status Commit(absl::string_view version);
   // Swaps back to the set before, once. FAILED_PRECONDITION where there is none.
   absl::Status Rollback();
+
+  // Differs between any two processes and lives of a process: who sees it change knows of a
+  // restart.
+  const std::string& instance() const { return instance_; }
+  // Callers that keep answers by version. A change waits for those that hold a lease.
+  Watchers& watchers() { return watchers_; }
 
   // Called with the version after every change, and once now. Not thread-safe: call before serving.
   void OnChange(std::function<void(const std::string& version)> callback);
 
  private:
-  explicit ParameterStore(std::string directory) : directory_(std::move(directory)) {}
+  struct Sets {
+    SharedSet active;
+    SharedSet previous;  // null: none
+    SharedSet prepared;  // null: none
+  };
+
+  explicit ParameterStore(std::string directory);
 
   absl::Status Load();
-  absl::Status Swap(SharedSet active, SharedSet previous);
+  absl::Status Write(const Sets& sets) const;
+  absl::Status Swap(Sets sets);
 
   const std::string directory_;
+  const std::string instance_;
+  Watchers watchers_;
   std::function<void(const std::string&)> on_change_;
   std::mutex write_mutex_;  // one push or rollback at a time; taken before mutex_
   mutable std::mutex mutex_;
   SharedSet active_;
   SharedSet previous_;
+  SharedSet prepared_;
 };
+
+// The JSON mapping of sextant.types.v1.ParameterSet as text, and back. Parsing: DATA_LOSS, with
+// `where`, for text that is none or whose content does not match its own version.
+absl::StatusOr<std::string> SetText(const parameters::ParameterSet& set);
+absl::StatusOr<SharedSet> ParseSet(absl::string_view text, absl::string_view where);
 
 // Writes `set` to `path` as the JSON mapping of sextant.types.v1.ParameterSet, atomically: the file
 // is either the old or the new one, on disk when this returns.

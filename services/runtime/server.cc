@@ -93,6 +93,7 @@ std::shared_ptr<grpc::Channel> Server::InProcessChannel() {
 
 void Server::Shutdown() {
   if (server_ == nullptr) return;
+  if (on_shutdown_) on_shutdown_();
   if (auto* health = server_->GetHealthCheckService(); health != nullptr) health->Shutdown();
   server_->Shutdown(std::chrono::system_clock::now() + options_.drain);
   server_->Wait();

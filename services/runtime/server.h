@@ -3,8 +3,10 @@
 #define SEXTANT_SERVICES_RUNTIME_SERVER_H_
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -53,6 +55,8 @@ class Server {
   // A channel into this server without a socket.
   std::shared_ptr<grpc::Channel> InProcessChannel();
 
+  // Called first thing in Shutdown, to end calls that last (watches). Not thread-safe.
+  void OnShutdown(std::function<void()> callback) { on_shutdown_ = std::move(callback); }
   // Health turns NOT_SERVING, new calls are refused, calls in progress get the drain time, then are
   // cancelled. Idempotent. Never call it from a signal handler: it takes locks.
   void Shutdown();
@@ -64,6 +68,7 @@ class Server {
   Metrics& metrics_;
   int port_ = 0;
   int metrics_port_ = 0;
+  std::function<void()> on_shutdown_;
   std::unique_ptr<grpc::Server> server_;
 };
 

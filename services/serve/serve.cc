@@ -41,11 +41,15 @@ struct AllServices::Parts {
   std::unique_ptr<runtime::Server> inner;  // the two lower services, without a socket
   std::unique_ptr<orchestrator_service::RemoteServices> lower;
   std::unique_ptr<orchestrator_service::Service> orchestrator;
-  std::unique_ptr<calibration_service::SetLibrary> published_sets;
-  std::unique_ptr<calibration_service::PushTargets> targets;
-  std::unique_ptr<calibration_service::JobRunner> jobs;
+  std::unique_ptr<calibration_service::Loop> loop;
   std::unique_ptr<calibration_service::Service> calibration;
   std::unique_ptr<runtime::Server> outer;
+
+  void StopWatches() {
+    operator_cost_store->watchers().Stop();
+    network_sim_store->watchers().Stop();
+    loop->jobs().Stop();
+  }
 };
 
 AllServices::AllServices(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -74,17 +78,13 @@ absl::StatusOr<std::unique_ptr<AllServices>> AllServices::Start(const ServeOptio
   p.lower = std::make_unique<orchestrator_service::RemoteServices>(channel, channel, p.metrics);
   p.orchestrator = std::make_unique<orchestrator_service::Service>(*p.lower, deadline);
 
-  SEXTANT_ASSIGN_OR_RETURN(
-      p.published_sets,
-      calibration_service::SetLibrary::Open(SubDirectory(options.state_directory, "calibration"),
-                                            options.datasets_directory));
-  p.targets = std::make_unique<calibration_service::PushTargets>(
-      std::vector<client::Client>{client::Client(channel, "this process", deadline)});
-  p.jobs = std::make_unique<calibration_service::JobRunner>(
-      calibration_service::DefaultCalibrator(options.datasets_directory), *p.published_sets,
-      *p.targets);
-  p.calibration = std::make_unique<calibration_service::Service>(*p.jobs, *p.published_sets,
-                                                                 *p.targets, deadline);
+  calibration_service::LoopOptions loop_options;
+  loop_options.state_directory = SubDirectory(options.state_directory, "calibration");
+  loop_options.datasets_directory = options.datasets_directory;
+  loop_options.clients = {client::Client(channel, "this process", deadline)};
+  SEXTANT_ASSIGN_OR_RETURN(p.loop,
+                           calibration_service::Loop::Start(std::move(loop_options), p.metrics));
+  p.calibration = std::make_unique<calibration_service::Service>(*p.loop, deadline);
   SEXTANT_ASSIGN_OR_RETURN(
       p.outer, runtime::Server::Start(options.server,
                                       {operator_cost,
@@ -92,6 +92,7 @@ absl::StatusOr<std::unique_ptr<AllServices>> AllServices::Start(const ServeOptio
                                        {p.orchestrator.get(), orchestrator_service::kFullName},
                                        {p.calibration.get(), calibration_service::kFullName}},
                                       p.metrics));
+  p.outer->OnShutdown([parts = parts.get()] { parts->StopWatches(); });
   return std::unique_ptr<AllServices>(new AllServices(std::move(parts)));
 }
 

@@ -36,6 +36,11 @@ using test_support::PredictEmbedded;
 using test_support::ReadJobText;
 using test_support::SlowGemmSet;
 
+constexpr char kCollectivesCsv[] =
+    "id,suite,role,quality,source,accelerator,cluster,fabric_stated,software,gpus,nodes,collective,"
+    "bytes,time_us,algbw_GBps,busbw_GBps,interconnect,notes\n"
+    "c1,test,fit,,test,a100-sxm4-80gb,,,NCCL 2.27.3,8,1,all_reduce,1048576,60,,,,\n";
+
 std::shared_ptr<const ParameterSet> Uncalibrated() {
   return std::make_shared<const ParameterSet>();
 }
@@ -346,14 +351,17 @@ TEST(Services, ACalibrationJobPublishesAndPushesItsSet) {
     outcome.set = fitted;
     outcome.publish = true;
     outcome.held_out_mape_percent = 12.5;
-    outcome.used_row_count = static_cast<int64_t>(input.measurements.size());
+    outcome.used_row_count = static_cast<int64_t>(input.rows.size());
     return outcome;
   };
-  auto library = *calibration_service::SetLibrary::Open("", SEXTANT_SOURCE_DIR "/datasets");
-  const calibration_service::PushTargets targets({suite.OperatorCost(), suite.NetworkSim()});
-  calibration_service::JobRunner jobs(fake, *library, targets);
-  calibration_service::Service service(jobs, *library, targets);
   runtime::Metrics metrics;
+  calibration_service::LoopOptions options;
+  options.datasets_directory = SEXTANT_SOURCE_DIR "/datasets";
+  options.calibrator = fake;
+  options.clients = {suite.OperatorCost(), suite.NetworkSim()};
+  auto loop = calibration_service::Loop::Start(std::move(options), metrics);
+  ASSERT_TRUE(loop.ok()) << loop.status();
+  calibration_service::Service service(**loop);
   auto server =
       *runtime::Server::Start(AnyPort(), {{&service, calibration_service::kFullName}}, metrics);
   const auto stub =
@@ -361,7 +369,7 @@ TEST(Services, ACalibrationJobPublishesAndPushesItsSet) {
 
   calibration::v1::CreateCalibrationJobRequest request;
   auto* file = request.add_measurements();
-  file->set_csv_text("id\n");
+  file->set_csv_text(kCollectivesCsv);
   request.set_initial_parameter_set("uncalibrated");
   request.set_push(true);
   calibration::v1::CalibrationJob job;
