@@ -199,13 +199,17 @@ class AcceleratorFitter {
     const parameters::ParameterSource source = parameters::ResolveSource(
         initial_, row.cluster.accelerator.name, row.cluster.accelerator.parameter_donor);
     Values values;
+    const auto own = result_.profiles.find(profile);
     for (size_t i = 0; i < kAll; ++i) {
       const std::string key = KeyOf(block, i);
-      const auto fitted = result_.shared.find(key);
+      const auto shared = result_.shared.find(key);
       values[i] =
-          fitted != result_.shared.end()
-              ? fitted->second.value
+          shared != result_.shared.end()
+              ? shared->second.value
               : initial_.Find(source.accelerator, profile, key).value_or(descriptors[i].initial);
+      if (own == result_.profiles.end()) continue;
+      const auto fitted = own->second.find(key);
+      if (fitted != own->second.end()) values[i] = fitted->second.value;
     }
     return values;
   }

@@ -11,8 +11,8 @@
 #include "common/hardware/cluster.h"
 
 // Closed-form times as templates on the scalar: double serves, ceres::Jet fits. README.md derives
-// them. Kinks: the choice of protocol, of in-network reduction, of the binding phase, and the
-// host's floor.
+// them. Kinks: the choice of protocol, of in-network reduction, of the binding phase, the most that
+// chunks between nodes add, and the host's floor.
 namespace sextant::collectives {
 
 // The time of one collective and what it is made of.
@@ -115,16 +115,23 @@ T InNetworkSeconds(double bytes, int64_t ranks, double bandwidth, const InNetwor
   return p.base_seconds + transfer + PipelineSeconds(transfer, p.chunk_seconds);
 }
 
+// True where the GPUs of a node share its network interface, reached through the host: servers
+// without NVSwitch. Others have interfaces per GPU.
+inline bool SharesInterface(const hardware::Cluster& cluster) {
+  return cluster.node_fabric != hardware::NodeFabric::kNvSwitch;
+}
+
 // Bytes that cross the boundary of one node per direction for one group, and the number of
 // successive steps between nodes. All-reduce: double binary tree over the nodes, operands reduced
 // inside first. Gathers: one ring through all ranks. All-to-all: everything not for this node.
 struct Crossing {
   double bytes = 0;
   double steps = 1;
-  double trips = 1;   // one-way network latencies per step: 2 where results come back
-  bool lone = false;  // one stream per interface, not the many channels of a collective
+  double trips = 1;     // one-way network latencies per step: 2 where results come back
+  bool lone = false;    // one stream per interface, not the many channels of a collective
+  bool shared = false;  // the interface is shared by the GPUs of its node
 };
-inline Crossing CrossingOf(const Collective& c) {
+inline Crossing CrossingOf(const Collective& c, const hardware::Cluster& cluster) {
   const double ranks = static_cast<double>(c.ranks_per_node);
   const double n = static_cast<double>(c.group_size);
   const double nodes = std::ceil(n / ranks);
@@ -141,27 +148,41 @@ inline Crossing CrossingOf(const Collective& c) {
     case CollectiveKind::kSendReceive:
       break;
   }
-  return {c.bytes * ranks, 1, 1, true};
+  return {c.bytes * ranks, 1, 1, true, SharesInterface(cluster)};
 }
 
 // Network bandwidth of one node that one of its groups can use: no more than the share of its
 // ranks' interfaces, divided among groups where these are more than the interfaces.
 inline double NetworkBandwidth(const Collective& c, const hardware::Cluster& cluster) {
   const double gpus = std::max(1, cluster.gpus_per_node);
-  const double ranks = static_cast<double>(c.ranks_per_node);
+  const double ranks = SharesInterface(cluster) ? gpus : static_cast<double>(c.ranks_per_node);
   const double share = std::min({1.0, ranks / gpus, 1.0 / static_cast<double>(c.groups_per_node)});
   return cluster.network_bandwidth_bytes_per_second * share / cluster.oversubscription;
+}
+
+// Seconds for the bytes of one stream over an interface without flow control of its own (TCP on
+// Ethernet): at full rate while they fit into buffers, at the rate that the stream sustains beyond.
+// The sixth power makes the change as steep as measured (from 2 to 4.5 times the wire's time
+// between 4 and 6 MB); the sum grows with bytes.
+template <typename T>
+T BurstSeconds(double bytes, double bandwidth, const NetworkParameters<T>& p) {
+  const T full = bytes / bandwidth / p.efficiency;
+  const T fill = bytes / p.burst_bytes;
+  const T cube = fill * fill * fill;
+  const T held_back = cube * cube / (1.0 + cube * cube);
+  return full + (full / p.sustained_share - full) * held_back;
 }
 
 template <typename T>
 T NetworkSeconds(const Crossing& crossing, double bandwidth, double latency_seconds,
                  const NetworkParameters<T>& p) {
-  const T transfer =
-      crossing.bytes / bandwidth / (crossing.lone ? p.send_efficiency : p.efficiency);
-  const T share = crossing.trips > 1 ? T(1.0) : p.one_way_chunk_share;
-  const T chunk = share * (p.chunk_seconds + p.chunk_trips * latency_seconds);
+  using std::min;
+  T transfer = crossing.bytes / bandwidth / (crossing.lone ? p.send_efficiency : p.efficiency);
+  if (crossing.lone && crossing.shared) transfer = BurstSeconds(crossing.bytes, bandwidth, p);
+  const T chunks = min(PipelineSeconds(transfer, T(p.chunk_trips * latency_seconds)),
+                       T(p.most_chunk_trips * latency_seconds));
   return p.base_seconds + p.step_trips * (crossing.steps * crossing.trips * latency_seconds) +
-         transfer + PipelineSeconds(transfer, chunk);
+         transfer + (crossing.trips > 1 ? T(1.0) : p.one_way_chunk_share) * chunks;
 }
 
 // Seconds of a valid collective. A group of one rank takes none.
@@ -191,13 +212,13 @@ CollectiveTime<T> CollectiveSeconds(const Collective& c, const hardware::Cluster
     return {max(inside(inside_bytes), fabric.host_seconds), max(inside(0), fabric.host_seconds),
             false};
   }
-  const Crossing crossing = CrossingOf(c);
+  const Crossing crossing = CrossingOf(c, cluster);
   const double network_bandwidth = NetworkBandwidth(c, cluster);
   const double latency = cluster.network_latency_seconds;
   const T across = NetworkSeconds(crossing, network_bandwidth, latency, p.network);
-  const T across_latency =
-      NetworkSeconds(Crossing{0, crossing.steps, crossing.trips, crossing.lone}, network_bandwidth,
-                     latency, p.network);
+  Crossing nothing = crossing;
+  nothing.bytes = 0;
+  const T across_latency = NetworkSeconds(nothing, network_bandwidth, latency, p.network);
   const T within = ranks > 1 ? inside(inside_bytes) : zero;
   const T within_latency = ranks > 1 ? inside(0) : zero;
   // Chunks of one phase overlap those of the other; latencies add up.

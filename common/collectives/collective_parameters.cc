@@ -61,14 +61,20 @@ constexpr std::array<ParameterDescriptor, NetworkParameters<double>::kCount> kNe
      "Share of the network bandwidth that long messages reach, headers included."},
     {"base_seconds", 12e-6, 0.0, 1e-2, "Fixed time of crossing nodes, seconds."},
     {"step_trips", 1.7, 0.0, 30.0, "Network latencies that each one-way trip of a step costs."},
-    {"chunk_seconds", 3e-6, 0.0, 1e-2, "Overhead per pipelined chunk, seconds."},
     {"chunk_trips", 10.0, 0.0, 200.0, "Network latencies that each pipelined chunk costs."},
+    {"most_chunk_trips", 25.0, 0.0, 500.0,
+     "Most network latencies that chunks add, reached when they are as long as buffers."},
     {"one_way_chunk_share", 0.05, 0.0, 1.0,
      "Share of an all-reduce's cost per chunk that kinds without a way back pay."},
     {"serial_share", 0.1, 0.0, 1.0,
      "Share of the shorter of the two phases, inside and between nodes, that is not hidden."},
     {"send_efficiency", 0.75, 0.02, 1.0,
      "Share of its interface's bandwidth that a single sender reaches, headers included."},
+    // Linux's largest default socket buffer (tcp_wmem) is 4 MiB.
+    {"burst_bytes", 4.2e6, 1e3, 1e9,
+     "What a single sender of a shared interface sends at full rate before it is held back."},
+    {"sustained_share", 1.0, 0.02, 1.0,
+     "Share of that rate that a single sender of a shared interface sustains."},
 }};
 
 constexpr std::array<std::array<absl::string_view, kFamilyCount>, kCarrierCount> kBlocks = {{

@@ -53,15 +53,17 @@ struct NetworkParameters {
   T efficiency;
   T base_seconds;
   T step_trips;
-  T chunk_seconds;
   T chunk_trips;
+  T most_chunk_trips;
   T one_way_chunk_share;
   T serial_share;
   T send_efficiency;
+  T burst_bytes;
+  T sustained_share;
 
-  static constexpr size_t kCount = 8;
+  static constexpr size_t kCount = 10;
   static NetworkParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]};
   }
 };
 

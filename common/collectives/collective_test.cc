@@ -41,7 +41,7 @@ CollectiveParameters<double> Ideal() {
     }
   }
   p.in_network = {.efficiency = 1};
-  p.network = {.efficiency = 1};
+  p.network = {.efficiency = 1, .send_efficiency = 1, .burst_bytes = 4e6, .sustained_share = 1};
   return p;
 }
 
@@ -194,6 +194,42 @@ TEST(CollectiveSeconds, ABridgeCarriesAPairAndPcieTheRest) {
   // 2 ranks: 100 MB / 50 GB/s; 4 ranks: 2 x 3/4 x 100 MB at PCIe's 25 GB/s.
   EXPECT_NEAR(Seconds({CollectiveKind::kAllReduce, 100e6, 2, 2, 1}, cluster, Ideal()), 2e-3, 1e-12);
   EXPECT_NEAR(Seconds({CollectiveKind::kAllReduce, 100e6, 4, 4, 1}, cluster, Ideal()), 6e-3, 1e-12);
+}
+
+// A server without NVSwitch has one interface for its GPUs. A lone sender has all of it, 10 GB/s,
+// until buffers of 4 MB are full, and a fifth of it from then on.
+TEST(CollectiveSeconds, ALoneSenderOfASharedInterfaceIsHeldBackBeyondItsBurst) {
+  hardware::Cluster cluster = TestCluster();
+  cluster.node_fabric = hardware::NodeFabric::kPcie;
+  cluster.network_bandwidth_bytes_per_second = 10e9;
+  CollectiveParameters<double> p = Ideal();
+  p.network.sustained_share = 0.2;
+  const auto send = [&](double bytes) {
+    return Seconds({CollectiveKind::kSendReceive, bytes, 2, 1, 1}, cluster, p);
+  };
+  EXPECT_NEAR(send(1e6), 1e6 / 10e9, 1e-6);
+  EXPECT_NEAR(send(4e6), 3 * 4e6 / 10e9, 1e-9);  // halfway between once and five times
+  EXPECT_NEAR(send(100e6), 100e6 / 2e9, 1e-6);
+  for (double bytes = 1e3; bytes < 1e9; bytes *= 1.1) EXPECT_LT(send(bytes), send(bytes * 1.1));
+  // With an interface per GPU a lone sender has its own, and all of the time.
+  cluster.node_fabric = hardware::NodeFabric::kNvSwitch;
+  EXPECT_NEAR(send(100e6), 100e6 / (10e9 / 8), 1e-6);
+}
+
+// Chunks cost 2 sqrt(5 trips x t) until that reaches 20 trips, however long the message.
+TEST(CollectiveSeconds, ChunksBetweenNodesAddABoundedTime) {
+  hardware::Cluster cluster = TestCluster();
+  cluster.network_latency_seconds = 10e-6;
+  CollectiveParameters<double> p = Ideal();
+  const auto across = [&](double bytes) {
+    return Seconds({CollectiveKind::kAllReduce, bytes, 2, 1, 1}, cluster, p);
+  };
+  const double small = across(1e5);
+  const double large = across(1e9);
+  p.network.chunk_trips = 5;
+  p.network.most_chunk_trips = 20;
+  EXPECT_NEAR(across(1e5) - small, 2 * std::sqrt(5 * 10e-6 * 1e5 / 50e9), 1e-9);
+  EXPECT_NEAR(across(1e9) - large, 20 * 10e-6, 1e-9);
 }
 
 TEST(EstimateCollective, ParametersOfNobodyAreExtrapolated) {

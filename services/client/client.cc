@@ -26,6 +26,9 @@ namespace {
 
 constexpr size_t kEstimateBatchCount = 10000;
 constexpr size_t kPredictBatchCount = 1000;
+// Few enough that a batch of long cases ends within one timeout.
+constexpr int kCaseBatchCount = 100;
+constexpr size_t kCaseBatchBytes = size_t{2} << 20;
 
 // One call: its context with the timeout, and what its status means to a person.
 class Ask {
@@ -110,6 +113,45 @@ absl::StatusOr<std::vector<ServiceVersion>> AskEach(const AskOne& ask) {
   }
   if (versions.empty()) return absent;
   return versions;
+}
+
+absl::StatusOr<network_sim::NetworkResult> ResultOf(
+    const network_sim::v1::SimulateCaseResponse& response) {
+  network_sim::NetworkResult result;
+  result.case_id = response.case_id();
+  SEXTANT_ASSIGN_OR_RETURN(result.fidelity, network_sim::ParseFidelity(response.fidelity()));
+  result.status = network_sim::NetworkStatus::kUnsupported;
+  for (const auto status :
+       {network_sim::NetworkStatus::kOk, network_sim::NetworkStatus::kUnreachable}) {
+    if (network_sim::NetworkStatusName(status) == response.status()) result.status = status;
+  }
+  result.reason = response.reason();
+  result.total_seconds = response.total_seconds();
+  for (const auto& job : response.jobs()) {
+    result.jobs.push_back({job.name(), job.algorithm(), job.start_seconds(), job.finish_seconds(),
+                           job.total_seconds()});
+  }
+  result.limiting_link = response.limiting_link();
+  result.limiting_link_seconds = response.limiting_link_seconds();
+  result.event_count = response.event_count();
+  result.healthy_seconds = response.healthy_seconds();
+  result.slowdown = response.slowdown();
+  result.faulty_link_count = response.faulty_link_count();
+  result.rerouted_count = response.rerouted_count();
+  result.reembedded_count = response.reembedded_count();
+  result.unreachable_ranks.assign(response.unreachable_ranks().begin(),
+                                  response.unreachable_ranks().end());
+  result.mapping.assign(response.mapping().begin(), response.mapping().end());
+  result.mapping_gain = response.mapping_gain();
+  return result;
+}
+
+network_sim::v1::SimulateCaseRequest RequestOf(absl::string_view case_json,
+                                               network_sim::Fidelity fidelity) {
+  network_sim::v1::SimulateCaseRequest request;
+  request.set_case_json(std::string(case_json));
+  request.set_fidelity(std::string(network_sim::FidelityName(fidelity)));
+  return request;
 }
 
 }  // namespace
@@ -219,41 +261,47 @@ absl::StatusOr<std::vector<collectives::CollectiveEstimate>> Client::EstimateCol
 }
 
 absl::StatusOr<network_sim::NetworkResult> Client::SimulateCase(
-    absl::string_view case_json, network_sim::Fidelity fidelity) const {
+    absl::string_view case_json, network_sim::Fidelity fidelity,
+    const std::function<void(const network_sim::Progress&)>& progress) const {
   Ask ask(target_, timeout_);
-  network_sim::v1::SimulateCaseRequest request;
-  request.set_case_json(std::string(case_json));
-  request.set_fidelity(std::string(network_sim::FidelityName(fidelity)));
-  network_sim::v1::SimulateCaseResponse response;
-  SEXTANT_RETURN_IF_ERROR(ask.Result(
-      NetworkSimService::NewStub(channel_)->SimulateCase(ask.context(), request, &response)));
-  network_sim::NetworkResult result;
-  result.case_id = response.case_id();
-  SEXTANT_ASSIGN_OR_RETURN(result.fidelity, network_sim::ParseFidelity(response.fidelity()));
-  result.status = network_sim::NetworkStatus::kUnsupported;
-  for (const auto status :
-       {network_sim::NetworkStatus::kOk, network_sim::NetworkStatus::kUnreachable}) {
-    if (network_sim::NetworkStatusName(status) == response.status()) result.status = status;
+  const auto stub = NetworkSimService::NewStub(channel_);
+  const auto reader = stub->WatchCase(ask.context(), RequestOf(case_json, fidelity));
+  absl::StatusOr<network_sim::NetworkResult> result =
+      absl::InternalError(absl::StrCat(target_, " ended its stream without an answer"));
+  network_sim::v1::WatchCaseResponse update;
+  while (reader->Read(&update)) {
+    if (update.has_answer()) {
+      result = ResultOf(update.answer());
+    } else if (progress) {
+      const auto& p = update.progress();
+      progress({p.simulated_seconds(), p.event_count(), p.arrived_count(), p.message_count()});
+    }
   }
-  result.reason = response.reason();
-  result.total_seconds = response.total_seconds();
-  for (const auto& job : response.jobs()) {
-    result.jobs.push_back({job.name(), job.algorithm(), job.start_seconds(), job.finish_seconds(),
-                           job.total_seconds()});
-  }
-  result.limiting_link = response.limiting_link();
-  result.limiting_link_seconds = response.limiting_link_seconds();
-  result.event_count = response.event_count();
-  result.healthy_seconds = response.healthy_seconds();
-  result.slowdown = response.slowdown();
-  result.faulty_link_count = response.faulty_link_count();
-  result.rerouted_count = response.rerouted_count();
-  result.reembedded_count = response.reembedded_count();
-  result.unreachable_ranks.assign(response.unreachable_ranks().begin(),
-                                  response.unreachable_ranks().end());
-  result.mapping.assign(response.mapping().begin(), response.mapping().end());
-  result.mapping_gain = response.mapping_gain();
+  SEXTANT_RETURN_IF_ERROR(ask.Result(reader->Finish()));
   return result;
+}
+
+absl::StatusOr<std::vector<network_sim::NetworkResult>> Client::SimulateCases(
+    absl::Span<const std::string> case_jsons, network_sim::Fidelity fidelity) const {
+  std::vector<network_sim::NetworkResult> results;
+  const auto stub = NetworkSimService::NewStub(channel_);
+  for (size_t next = 0; next < case_jsons.size();) {
+    Ask ask(target_, timeout_);
+    network_sim::v1::SimulateCasesRequest request;
+    size_t bytes = 0;
+    do {
+      bytes += case_jsons[next].size();
+      *request.add_cases() = RequestOf(case_jsons[next++], fidelity);
+    } while (next < case_jsons.size() && request.cases_size() < kCaseBatchCount &&
+             bytes + case_jsons[next].size() <= kCaseBatchBytes);
+    network_sim::v1::SimulateCasesResponse response;
+    SEXTANT_RETURN_IF_ERROR(ask.Result(stub->SimulateCases(ask.context(), request, &response)));
+    if (response.answers_size() != request.cases_size()) return BadCount(target_);
+    for (const auto& answer : response.answers()) {
+      SEXTANT_ASSIGN_OR_RETURN(results.emplace_back(), ResultOf(answer));
+    }
+  }
+  return results;
 }
 
 absl::StatusOr<parameters::ParameterSet> Client::GetParameterSet() const {

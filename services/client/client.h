@@ -3,6 +3,7 @@
 #define SEXTANT_SERVICES_CLIENT_CLIENT_H_
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -69,8 +70,13 @@ class Client {
   absl::StatusOr<std::vector<collectives::CollectiveEstimate>> EstimateCollectives(
       absl::Span<const collectives::Collective> collectives, const hardware::Cluster& cluster,
       absl::string_view profile) const;
-  absl::StatusOr<network_sim::NetworkResult> SimulateCase(absl::string_view case_json,
-                                                          network_sim::Fidelity fidelity) const;
+  // Watches one case, and says about ten times a second how far it is.
+  absl::StatusOr<network_sim::NetworkResult> SimulateCase(
+      absl::string_view case_json, network_sim::Fidelity fidelity,
+      const std::function<void(const network_sim::Progress&)>& progress = {}) const;
+  // In batches, each within the timeout. One case that is not valid fails them all.
+  absl::StatusOr<std::vector<network_sim::NetworkResult>> SimulateCases(
+      absl::Span<const std::string> case_jsons, network_sim::Fidelity fidelity) const;
 
   // The set in service: operator_cost's, or network_sim's where the server runs only that.
   absl::StatusOr<parameters::ParameterSet> GetParameterSet() const;

@@ -18,7 +18,8 @@ struct NetworkOptions {
 };
 
 // `sextant network`: times cases. A batch is not lost to one bad file: the others are answered, the
-// bad ones are named on stderr, and the exit code is that of invalid input.
+// bad ones are named on stderr, and the exit code is that of invalid input. With a server one case
+// is watched, with notes of its progress; several go in batches.
 absl::StatusOr<ExitCode> TimeNetworkCases(const CommonOptions& common,
                                           const NetworkOptions& options, Terminal& terminal);
 
