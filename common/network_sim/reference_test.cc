@@ -2,6 +2,7 @@
 // Compares with the packet-level reference; see reference_cases/SOURCES.md.
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "common/network_sim/case_reader.h"
 #include "common/network_sim/simulate.h"
@@ -107,6 +109,51 @@ TEST(ReferenceCases, FlowsAgreeWithEveryTransportWhereThatIsDefined) {
     EXPECT_GE(seconds, least * 0.95) << e.id;
     EXPECT_LE(seconds, most * 1.05) << e.id;
   }
+}
+
+std::string Percent(double predicted, double reference) {
+  return absl::StrFormat("%+.2f", 100 * (predicted / reference - 1));
+}
+
+// "1.234e-03 | +0.12", or dashes where there is no answer.
+std::string Compared(const std::optional<double>& seconds, double reference) {
+  if (!seconds.has_value()) return "- | -";
+  return absl::StrCat(absl::StrFormat("%.4e", *seconds), " | ", Percent(*seconds, reference));
+}
+
+// reference_cases/ACCURACY.md, which SEXTANT_UPDATE_TABLES=1 writes anew.
+TEST(ReferenceCases, TheTableOfAccuracyIsWhatIsMeasured) {
+  std::string rows;
+  double sum = 0;
+  double largest = 0;
+  const std::vector<Expected> all = ReadExpected();
+  for (const Expected& e : all) {
+    const std::optional<double> flow = Seconds(e.id, Fidelity::kFlow);
+    ASSERT_TRUE(flow.has_value()) << e.id;
+    const double error = PercentError(*flow, e.fair_seconds);
+    sum += error;
+    largest = std::max(largest, error);
+    absl::StrAppend(&rows, "| ", e.id, e.sensitive ? " *" : "", " | ",
+                    absl::StrFormat("%.4e", e.fair_seconds), " | ", Compared(flow, e.fair_seconds),
+                    " | ", e.seconds > 0 ? Percent(*flow, e.seconds) : "-", " | ",
+                    Compared(Seconds(e.id, Fidelity::kAnalytic), e.fair_seconds), " |\n");
+  }
+  const std::string table = absl::StrCat(
+      "# Accuracy against the packet-level reference\n\n"
+      "Written by `SEXTANT_UPDATE_TABLES=1 reference_test`; a test holds it to what is measured.\n"
+      "Errors in percent: of `flow` against packets with fair queues and against queues in order "
+      "of\n"
+      "arrival, of `analytic` against fair queues where it applies. * the time depends on the "
+      "transport.\n\n",
+      absl::StrFormat(
+          "%d cases; mean error of `flow` against fair queues %.2f %%, largest %.2f %%.",
+          all.size(), sum / static_cast<double>(all.size()), largest),
+      "\n\n| case | fair, s | flow, s | error % | against fifo % | analytic, s | error % |\n"
+      "|---|---:|---:|---:|---:|---:|---:|\n",
+      rows);
+  const std::string path = Directory() + "/ACCURACY.md";
+  if (std::getenv("SEXTANT_UPDATE_TABLES") != nullptr) std::ofstream(path) << table;
+  EXPECT_EQ(ReadFile(path), table) << "run with SEXTANT_UPDATE_TABLES=1";
 }
 
 TEST(ReferenceCases, ClosedFormsAgreeWithPacketsWhereTheyApply) {
