@@ -100,6 +100,7 @@ class KnownProfiles {
         parameters::ResolveSource(*set_, accelerator.name, accelerator.parameter_donor);
     if (set_->HasProfile(source.accelerator, profile)) return profile;
     row->extrapolated = true;
+    if (set_->HasProfile(source.accelerator, parameters::ProfileFamily(profile))) return profile;
     row->warnings.push_back(absl::StrCat("profile \"", profile,
                                          "\" is not in the parameter set: the accelerator's "
                                          "shared values were used"));

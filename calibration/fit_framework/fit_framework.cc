@@ -42,6 +42,21 @@ constexpr ProfileFact kFacts[] = {
     {"a100", "megatron-deepspeed", "training.fused_attention", 0},
     // FasterTransformer 5 guide: batched GEMMs and a softmax kernel in the context phase.
     {"a100", "fastertransformer-v5", "inference.fused_attention", 0},
+    // Engines that plan, sample and count tokens in C++, or on a thread of their own beside the
+    // device (TensorRT-LLM's overlap scheduler), add next to nothing for each sequence.
+    {"", "fastertransformer-v5", "inference.sequence_seconds", 1e-6},
+    {"", "tensorrt-llm", "inference.sequence_seconds", 1e-6},
+    {"", "tensorrt-llm-*", "inference.sequence_seconds", 1e-6},
+    {"", "trtllm-*", "inference.sequence_seconds", 1e-6},
+    {"", "nim-*", "inference.sequence_seconds", 1e-6},
+    {"", "lmdeploy-turbomind-*", "inference.sequence_seconds", 1e-6},
+    // vLLM's SchedulerConfig.DEFAULT_MAX_NUM_BATCHED_TOKENS; its own API server raises it on
+    // devices
+    // of 70 GiB and more, other front ends do not.
+    {"", "vllm-*", "scheduler.max_batch_tokens", 2048},
+    // SGLang runs waiting prompts before it decodes on, unless mixed chunks are asked for
+    // (scheduler.get_next_batch_to_run; enable_mixed_chunk is off).
+    {"", "sglang-*", "scheduler.prefill_first", 1},
     // Cross-entropy over split vocabularies as a dozen element-wise kernels on fp32 logits: about
     // 50 bytes a logit where one fused kernel moves 6 (megatron/core/tensor_parallel/
     // cross_entropy.py; nanotron/parallel/sharded_parameters likewise).
@@ -259,8 +274,17 @@ class Fitter {
     AddHostBoundStart(problem, 4);
     SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(problem, kOptions));
     Store(profile, orchestrator::kInferenceBlock, problem, fit);
-    Share("residual.prefill", {.value = std::min(2.0, fit.scatter)});
-    Share("residual.decode", {.value = std::min(2.0, fit.scatter)});
+    // Other layouts and lengths scatter more than those fitted; engines that nobody measured keep
+    // the initial scatter.
+    constexpr double kUnseen = 1.5;
+    for (const absl::string_view key : {"residual.prefill", "residual.decode"}) {
+      const parameters::ParameterValue scatter{.value = std::min(2.0, kUnseen * fit.scatter)};
+      if (profile.empty()) {
+        result_.parameters.shared[std::string(key)] = scatter;
+      } else {
+        result_.parameters.profiles[profile][std::string(key)] = scatter;
+      }
+    }
     return absl::OkStatus();
   }
 

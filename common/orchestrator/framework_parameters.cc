@@ -38,6 +38,8 @@ FrameworkParameters<double> ResolveFrameworkParameters(const parameters::Paramet
       Resolve<InferenceParameters>(set, source, profile, kInferenceBlock, kInferenceDescriptors);
   resolved.memory =
       Resolve<MemoryParameters>(set, source, profile, kMemoryBlock, kMemoryDescriptors);
+  resolved.scheduler =
+      Resolve<SchedulerParameters>(set, source, profile, kSchedulerBlock, kSchedulerDescriptors);
   resolved.residual =
       Resolve<ResidualParameters>(set, source, profile, kResidualBlock, kResidualDescriptors);
   resolved.transferred = source.transferred;
@@ -49,6 +51,7 @@ std::vector<parameters::KeyedDescriptor> FrameworkDescriptors() {
   Append(keyed, kTrainingBlock, kTrainingDescriptors);
   Append(keyed, kInferenceBlock, kInferenceDescriptors);
   Append(keyed, kMemoryBlock, kMemoryDescriptors);
+  Append(keyed, kSchedulerBlock, kSchedulerDescriptors);
   Append(keyed, kResidualBlock, kResidualDescriptors);
   return keyed;
 }

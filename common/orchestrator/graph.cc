@@ -58,10 +58,11 @@ struct Precisions {
 Precisions PrecisionsOf(const Job& job) {
   const Precision p = job.precision;
   switch (p) {
-    case Precision::kFp8:
-      return {p, p, Precision::kBf16};
-    case Precision::kInt8:
     case Precision::kFp4:
+      if (!job.cluster.accelerator.Supports(p)) return {Precision::kBf16, p, Precision::kBf16};
+      return {p, p, Precision::kBf16};
+    case Precision::kFp8:
+    case Precision::kInt8:
       return {p, p, Precision::kBf16};
     case Precision::kInt4:  // weights alone; activations stay in 16 bits
       return {Precision::kBf16, p, Precision::kBf16};
@@ -735,12 +736,16 @@ class Builder {
     const int64_t h = model_.hidden_size;
     const int64_t ep = plan_.expert_parallel_size;
     const int64_t etp = ExpertTensorParallelSize(plan_);
-    // Where experts are not split by tensor parallelism, each of its ranks routes its own part of
-    // the tokens.
-    const int64_t routed = etp == tp_ ? tokens_ : CeilDivide(tokens_, tp_);
+    // An engine whose expert groups lie inside its tensor parallel ranks has every token on each of
+    // them: each computes its own experts, and the sum over ranks that ends the layer collects them
+    // (vLLM's and TensorRT-LLM's expert parallelism without attention data parallelism).
+    const bool collected = !job_.IsTraining() && ep * etp <= tp_;
+    // Otherwise, where experts are not split by tensor parallelism, each of its ranks routes its
+    // own part of the tokens.
+    const int64_t routed = collected || etp == tp_ ? tokens_ : CeilDivide(tokens_, tp_);
     Project16(block, routed, e.expert_count, h);
     Memory(block, MemoryBoundKind::kSoftmax, routed, e.expert_count);
-    const ExpertFfnShape experts{.token_count = routed * ep,
+    const ExpertFfnShape experts{.token_count = collected ? tokens_ : routed * ep,
                                  .hidden_size = h,
                                  .ffn_size = e.expert_ffn_size,
                                  .expert_count = e.expert_count,
@@ -764,7 +769,7 @@ class Builder {
         DenseFfn(block, ffn);
       }
     }
-    if (ep > 1) {
+    if (ep > 1 && !collected) {
       const double bytes = static_cast<double>(routed) * static_cast<double>(e.experts_per_token) *
                            static_cast<double>(h) * activation_bytes_;
       Use(block, CollectiveKind::kAllToAll, bytes, Place(job_, ep, etp),
@@ -997,6 +1002,7 @@ class StepGraphBuilder {
   StepGraphBuilder(const Job& job, const GraphOptions& options)
       : job_(job),
         work_(std::get<workload::InferenceWorkload>(job.workload)),
+        schedule_(options.schedule),
         builder_(job, options, graph_) {}
 
   StepGraph Build() && {
@@ -1007,11 +1013,11 @@ class StepGraphBuilder {
     graph_.mixture_layer_count = job_.model.layer_count - graph_.dense_layer_count;
     graph_.full_attention_layer_count = job_.model.FullAttentionLayerCount();
     graph_.windowed_layer_count = job_.model.WindowedLayerCount();
-    for (const int64_t tokens : Sizes(1, std::max<int64_t>(2, load.max_batch_tokens), 2)) {
+    for (const int64_t tokens : Sizes(1, std::max<int64_t>(2, schedule_.max_batch_tokens), 2)) {
       graph_.prompt_passes.push_back(Pass(tokens, /*decode=*/false));
     }
     const std::vector<int64_t> batches =
-        Sizes(1, std::max<int64_t>(2, load.max_batch_sequences), 2);
+        Sizes(1, std::max<int64_t>(2, schedule_.max_batch_sequences), 2);
     for (const int64_t sequences : batches) {
       graph_.decode_passes.push_back(Pass(sequences, /*decode=*/true));
       HeadPoint head{.sequence_count = sequences};
@@ -1049,7 +1055,7 @@ class StepGraphBuilder {
   }
 
   void AddDecodeAttention(int64_t longest) {
-    graph_.decode_sequences = Sizes(1, std::max<int64_t>(2, job_.serving->max_batch_sequences), 4);
+    graph_.decode_sequences = Sizes(1, std::max<int64_t>(2, schedule_.max_batch_sequences), 4);
     graph_.decode_contexts = Sizes(64, std::max<int64_t>(128, longest), 4);
     for (const int64_t sequences : graph_.decode_sequences) {
       builder_.SetTokens(sequences, 1, sequences);
@@ -1081,8 +1087,7 @@ class StepGraphBuilder {
 
   void AddPromptAttention(int64_t longest) {
     constexpr int64_t kFullDevice = 8192;  // query tokens of short chunks that fill any device
-    const int64_t largest =
-        std::max<int64_t>(32, std::min(longest, job_.serving->max_batch_tokens));
+    const int64_t largest = std::max<int64_t>(32, std::min(longest, schedule_.max_batch_tokens));
     graph_.chunk_tokens = Sizes(16, largest, 4);
     graph_.tokens_before = {0};
     if (longest > 512) {
@@ -1121,6 +1126,7 @@ class StepGraphBuilder {
 
   const Job& job_;
   const workload::InferenceWorkload& work_;
+  const serving::EngineSchedule schedule_;
   StepGraph graph_;
   Builder builder_;
 };

@@ -8,6 +8,7 @@
 #include "common/collectives/collective.h"
 #include "common/operator_cost/operator.h"
 #include "common/orchestrator/stage_layout.h"
+#include "common/serving/serving_load.h"
 #include "common/workload/job.h"
 
 namespace sextant::orchestrator {
@@ -51,11 +52,12 @@ struct Graph {
 
 // How a framework lowers a layer.
 struct GraphOptions {
-  bool fused_attention = true;     // one FlashAttention kernel; false: scores, softmax, context
-  double gradient_bytes = 4;       // per parameter on the wire between data parallel ranks
-  int64_t pass_tokens = 2048;      // prompt tokens of a micro-batch of a pipelined engine
-  double loss_pass_factor = 1;     // memory traffic of cross-entropy over that of one kernel
-  bool fused_gradient_sum = true;  // micro-batches' gradients are summed inside matrix kernels
+  bool fused_attention = true;       // one FlashAttention kernel; false: scores, softmax, context
+  double gradient_bytes = 4;         // per parameter on the wire between data parallel ranks
+  int64_t pass_tokens = 2048;        // prompt tokens of a micro-batch of a pipelined engine
+  serving::EngineSchedule schedule;  // of a serving load
+  double loss_pass_factor = 1;       // memory traffic of cross-entropy over that of one kernel
+  bool fused_gradient_sum = true;    // micro-batches' gradients are summed inside matrix kernels
   double shard_messages_per_layer = 0;  // of ZeRO-1 and 2 once a step; 0: one for all layers
   bool pipeline_send_split = true;      // tensor parallel ranks share a pipeline send
 };

@@ -181,13 +181,22 @@ absl::Status CheckProfile(const Job& job, const parameters::ParameterSet& set,
   if (known.empty() || set.HasProfile(source.accelerator, job.framework)) return absl::OkStatus();
   // Real, but never measured on this accelerator: a misspelt name is known nowhere.
   const bool known_elsewhere =
-      std::any_of(set.accelerators().begin(), set.accelerators().end(),
-                  [&](const auto& entry) { return set.HasProfile(entry.first, job.framework); });
+      std::any_of(set.accelerators().begin(), set.accelerators().end(), [&](const auto& entry) {
+        return set.HasProfile(entry.first, job.framework) ||
+               set.HasProfile(entry.first, parameters::ProfileFamily(job.framework));
+      });
   if (!known_elsewhere && !options.unknown_profile_is_default) {
     return base::UnknownName(absl::StrCat("framework profile of ", source.accelerator),
                              job.framework, known);
   }
   prediction.extrapolated = true;
+  const std::string family = parameters::ProfileFamily(job.framework);
+  if (set.HasProfile(source.accelerator, family)) {
+    prediction.warnings.push_back(absl::StrCat("framework ", job.framework,
+                                               " was not fitted: what is known of ", family,
+                                               " and the accelerator's shared values were used"));
+    return absl::OkStatus();
+  }
   prediction.warnings.push_back(absl::StrCat("framework ", job.framework, " was not fitted on ",
                                              source.accelerator, "; its shared values were used"));
   return absl::OkStatus();
@@ -195,9 +204,10 @@ absl::Status CheckProfile(const Job& job, const parameters::ParameterSet& set,
 
 // Rates of a precision that only weights use (int4) are those of what it is multiplied in.
 double PeakRate(const Job& job) {
-  const hardware::Precision precision =
-      job.precision == hardware::Precision::kInt4 ? hardware::Precision::kBf16 : job.precision;
-  return job.cluster.accelerator.MatrixRate(precision);
+  const bool weights_alone = job.precision == hardware::Precision::kInt4 ||
+                             !job.cluster.accelerator.Supports(job.precision);
+  return job.cluster.accelerator.MatrixRate(weights_alone ? hardware::Precision::kBf16
+                                                          : job.precision);
 }
 
 }  // namespace
@@ -209,6 +219,8 @@ GraphOptions OptionsFor(const Job& job, const FrameworkParameters<double>& param
   return {.fused_attention = fused >= 0.5,
           .gradient_bytes = std::clamp(parameters.memory.gradient_bytes, 2.0, 4.0),
           .pass_tokens = std::llround(parameters.inference.pass_tokens),
+          .schedule = job.serving.has_value() ? ScheduleFor(*job.serving, parameters)
+                                              : serving::EngineSchedule(),
           .loss_pass_factor = training.loss_pass_factor,
           .fused_gradient_sum = training.fused_gradient_sum >= 0.5,
           .shard_messages_per_layer = training.shard_messages_per_layer,
@@ -344,8 +356,9 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
     prediction.model_flops_utilization =
         ModelFlopCount(batch) / (prediction.total_seconds * gpus * PeakRate(job));
   }
-  prediction.memory = PredictMemory(job.serving.has_value() ? LargestBatch(job, prediction) : job,
-                                    parameters.memory, graph_options.fused_attention);
+  prediction.memory = PredictMemory(
+      job.serving.has_value() ? LargestBatch(job, prediction, graph_options.schedule) : job,
+      parameters.memory, graph_options.fused_attention);
   if (!prediction.memory.fits &&
       prediction.memory.total_bytes <= prediction.memory.capacity_bytes) {
     prediction.warnings.push_back(

@@ -135,6 +135,15 @@ std::vector<std::string> Binding(const StepGraph& graph, const PortAnswers& answ
 
 }  // namespace
 
+serving::EngineSchedule ScheduleFor(const serving::ServingLoad& load,
+                                    const FrameworkParameters<double>& parameters) {
+  const SchedulerParameters<double>& p = parameters.scheduler;
+  return serving::ScheduleOf(load, {.max_batch_tokens = std::llround(p.max_batch_tokens),
+                                    .max_batch_sequences = std::llround(p.max_batch_sequences),
+                                    .chunked_prefill = p.chunked_prefill >= 0.5,
+                                    .prefill_first = p.prefill_first >= 0.5});
+}
+
 serving::StepTables PriceSteps(const StepGraph& graph, const PortAnswers& answers,
                                const InferenceParameters<double>& parameters,
                                int64_t pipeline_parallel_size) {
@@ -170,10 +179,7 @@ void PredictServing(const Job& job, const StepGraph& graph, const PortAnswers& a
       PriceSteps(graph, answers, parameters.inference, job.plan.pipeline_parallel_size));
   const serving::Fleet fleet{.limits = {.kv_capacity_tokens = capacity / replicas,
                                         .page_tokens = work.kv_cache_page_tokens,
-                                        .max_batch_tokens = load.max_batch_tokens,
-                                        .max_batch_sequences = load.max_batch_sequences,
-                                        .chunked_prefill = load.chunked_prefill,
-                                        .prefill_first = load.prefill_first,
+                                        .schedule = ScheduleFor(load, parameters),
                                         .shared_prefix_tokens = load.shared_prefix_tokens},
                              .replica_count = replicas,
                              .prefill_replica_count = load.prefill_replica_count,
@@ -208,14 +214,15 @@ Job AsBatch(const Job& job, const Prediction& prediction) {
   return batch;
 }
 
-Job LargestBatch(const Job& job, const Prediction& prediction) {
+Job LargestBatch(const Job& job, const Prediction& prediction,
+                 const serving::EngineSchedule& schedule) {
   Job batch = AsBatch(job, prediction);
   auto& work = std::get<workload::InferenceWorkload>(batch.workload);
   const int64_t per_request = std::max<int64_t>(1, work.prompt_tokens + work.output_tokens);
   const int64_t held = prediction.kv_cache_capacity_tokens.value_or(0) / per_request;
   const int64_t wanted = job.serving->arrival == serving::Arrival::kClosedLoop
                              ? job.serving->concurrency
-                             : job.serving->max_batch_sequences * job.plan.data_parallel_size;
+                             : schedule.max_batch_sequences * job.plan.data_parallel_size;
   work.batch_size = std::max<int64_t>(1, std::min(wanted, held));
   return batch;
 }

@@ -11,6 +11,10 @@
 
 namespace sextant::orchestrator {
 
+// What the load, else the engine's profile, lets one step do.
+serving::EngineSchedule ScheduleFor(const serving::ServingLoad& load,
+                                    const FrameworkParameters<double>& parameters);
+
 // Seconds of engine steps from a priced step graph.
 serving::StepTables PriceSteps(const StepGraph& graph, const PortAnswers& answers,
                                const InferenceParameters<double>& parameters,
@@ -24,7 +28,8 @@ void PredictServing(const workload::Job& job, const StepGraph& graph, const Port
 // The job as one batch of all completed requests, whose arithmetic is that of the run.
 workload::Job AsBatch(const workload::Job& job, const Prediction& prediction);
 // The job as the largest batch that an engine may hold at one time, for its memory.
-workload::Job LargestBatch(const workload::Job& job, const Prediction& prediction);
+workload::Job LargestBatch(const workload::Job& job, const Prediction& prediction,
+                           const serving::EngineSchedule& schedule);
 
 }  // namespace sextant::orchestrator
 

@@ -172,6 +172,41 @@ TEST(Predict, ASaturatedFleetStatesItsCapacity) {
   EXPECT_THAT(p.warnings, ::testing::Contains(HasSubstr("saturated")));
 }
 
+// Expert groups inside the tensor parallel ranks see every token already: nothing is exchanged but
+// the sum that ends the layer. Across data parallel ranks (attention data parallelism) tokens go to
+// their experts and back.
+TEST(Predict, ExpertsInsideTensorRanksExchangeNothing) {
+  Job job = LlamaServing();
+  job.model.experts = {.expert_count = 8, .experts_per_token = 2, .expert_ffn_size = 4096};
+  job.gpu_count = 4;
+  const auto exchanged = [](const Prediction& p) {
+    for (const TimePart& part : p.breakdown) {
+      if (part.name == "expert_parallel_exposed") return part.seconds;
+    }
+    return -1.0;
+  };
+  job.plan.tensor_parallel_size = 4;
+  job.plan.expert_parallel_size = 4;
+  EXPECT_EQ(exchanged(PredictOrDie(job)), 0);
+  job.plan.tensor_parallel_size = 1;
+  job.plan.data_parallel_size = 4;
+  EXPECT_GT(exchanged(PredictOrDie(job)), 0);
+}
+
+// H100 has no 4-bit rate: weights are read at 4 bits (and scales) and multiplied in 16.
+TEST(Predict, FourBitWeightsRunWhereTheDeviceHasNoFourBitRate) {
+  Job job = LlamaServing();
+  std::get<workload::InferenceWorkload>(job.workload).batch_size = 1;
+  const Prediction wide = PredictOrDie(job);
+  ASSERT_FALSE(job.cluster.accelerator.Supports(hardware::Precision::kFp4));
+  job.precision = hardware::Precision::kFp4;
+  const Prediction narrow = PredictOrDie(job);
+  EXPECT_LT(*narrow.inter_token_latency_seconds, *wide.inter_token_latency_seconds);
+  EXPECT_GT(*narrow.inter_token_latency_seconds, 0.25 * *wide.inter_token_latency_seconds);
+  job.workload = workload::TrainingWorkload{.global_batch_size = 1, .sequence_length = 128};
+  EXPECT_FALSE(TryPredict(job).ok());
+}
+
 TEST(Predict, TheCapacityThatAnEngineReportsIsHonoured) {
   Job job = LlamaServing();
   std::get<workload::InferenceWorkload>(job.workload).kv_cache_capacity_tokens = 12345;

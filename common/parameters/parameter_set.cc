@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "common/base/violations.h"
@@ -69,10 +70,15 @@ std::optional<double> ParameterSet::Find(absl::string_view accelerator, absl::st
   const auto found = accelerators_.find(accelerator);
   if (found == accelerators_.end()) return std::nullopt;
   const AcceleratorParameters& parameters = found->second;
-  if (const auto p = parameters.profiles.find(profile); p != parameters.profiles.end()) {
-    if (const auto value = p->second.find(key); value != p->second.end()) {
-      return value->second.value;
-    }
+  const auto in_profile = [&](absl::string_view name) -> std::optional<double> {
+    const auto p = parameters.profiles.find(name);
+    if (p == parameters.profiles.end()) return std::nullopt;
+    const auto value = p->second.find(key);
+    return value == p->second.end() ? std::nullopt : std::optional<double>(value->second.value);
+  };
+  if (!profile.empty()) {
+    if (const auto value = in_profile(profile)) return value;
+    if (const auto value = in_profile(ProfileFamily(profile))) return value;
   }
   if (const auto value = parameters.shared.find(key); value != parameters.shared.end()) {
     return value->second.value;
@@ -82,6 +88,17 @@ std::optional<double> ParameterSet::Find(absl::string_view accelerator, absl::st
 
 bool ParameterSet::HasAccelerator(absl::string_view accelerator) const {
   return accelerators_.find(accelerator) != accelerators_.end();
+}
+
+std::string ProfileFamily(absl::string_view profile) {
+  size_t end = profile.size();
+  for (size_t i = 0; i + 1 < profile.size(); ++i) {
+    if (profile[i] == '-' && absl::ascii_isdigit(static_cast<unsigned char>(profile[i + 1]))) {
+      end = i;
+      break;
+    }
+  }
+  return absl::StrCat(profile.substr(0, end), "-*");
 }
 
 bool ParameterSet::HasProfile(absl::string_view accelerator, absl::string_view profile) const {

@@ -70,8 +70,8 @@ class ParameterSet {
     return accelerators_;
   }
 
-  // Value of `key` for (accelerator, profile): the profile's override, else the shared value, else
-  // nothing. An empty or unknown profile means shared. O(log n).
+  // Value of `key` for (accelerator, profile): the profile's override, else that of its family,
+  // else the shared value, else nothing. An empty or unknown profile means shared. O(log n).
   std::optional<double> Find(absl::string_view accelerator, absl::string_view profile,
                              absl::string_view key) const;
 
@@ -85,6 +85,10 @@ class ParameterSet {
   std::map<std::string, AcceleratorParameters, std::less<>> accelerators_;
   std::string version_;
 };
+
+// What holds for every version of a software: "sglang-0.5.1" -> "sglang-*"; without a version, of
+// the name itself.
+std::string ProfileFamily(absl::string_view profile);
 
 // Where a lookup for an accelerator lands: itself where it was fitted, else its donor, else
 // nowhere (then initial values apply). `transferred` is true unless it is itself.

@@ -73,5 +73,21 @@ TEST(ValidateParameterSet, UnknownKeysAreRefused) {
       HasSubstr("gemm.magic"));
 }
 
+// A version without values of its own is answered by what holds for its software, then by what all
+// share; a name without a version likewise.
+TEST(ParameterSet, AProfileFallsToItsFamilyThenToShared) {
+  AcceleratorParameters values;
+  values.shared["a"] = {.value = 1};
+  values.profiles["engine-*"]["a"] = {.value = 2};
+  values.profiles["engine-1.5"]["a"] = {.value = 3};
+  const ParameterSet set({}, {{"chip", values}});
+  EXPECT_EQ(set.Find("chip", "engine-1.5", "a"), 3);
+  EXPECT_EQ(set.Find("chip", "engine-2.0rc1", "a"), 2);
+  EXPECT_EQ(set.Find("chip", "engine", "a"), 2);
+  EXPECT_EQ(set.Find("chip", "other-2.0", "a"), 1);
+  EXPECT_EQ(set.Find("chip", "", "a"), 1);
+  EXPECT_FALSE(set.HasProfile("chip", "engine-2.0rc1"));
+}
+
 }  // namespace
 }  // namespace sextant::parameters

@@ -42,7 +42,8 @@ bool Engine::CanServe(int64_t request) const {
   const int64_t shared =
       std::min(prefix_tokens_, (r.prompt_tokens - 1) / limits_.page_tokens * limits_.page_tokens);
   const int64_t output = limits_.prefill_only ? 1 : std::max<int64_t>(r.output_tokens, 1);
-  if (!limits_.chunked_prefill && limits_.max_batch_tokens < r.prompt_tokens + output - 1) {
+  if (!limits_.schedule.chunked_prefill &&
+      limits_.schedule.max_batch_tokens < r.prompt_tokens + output - 1) {
     // A prompt that was pre-empted comes back with its output and has to go through in one piece.
     return false;
   }
@@ -98,7 +99,7 @@ void Engine::PlanRunning(int64_t* budget, bool prompts_only) {
   for (size_t i = 0; i < running_.size() && *budget > 0; ++i) {
     const int64_t left = Known(running_[i]) - running_[i].computed;
     if (prompts_only && left <= 1) continue;
-    const int64_t tokens = limits_.chunked_prefill ? std::min(left, *budget) : left;
+    const int64_t tokens = limits_.schedule.chunked_prefill ? std::min(left, *budget) : left;
     if (tokens > *budget) continue;
     while (!Reserve(running_[i], running_[i].computed + tokens) && running_.size() > i + 1) {
       Preempt();
@@ -113,7 +114,7 @@ void Engine::PlanRunning(int64_t* budget, bool prompts_only) {
 
 void Engine::Admit(int64_t* budget) {
   while (!waiting_.empty() && *budget > 0 &&
-         static_cast<int64_t>(running_.size()) < limits_.max_batch_sequences) {
+         static_cast<int64_t>(running_.size()) < limits_.schedule.max_batch_sequences) {
     Sequence s = waiting_.front();
     if (prefix_cached_ && s.computed == 0) {
       const int64_t whole = (Known(s) - 1) / limits_.page_tokens * limits_.page_tokens;
@@ -121,7 +122,7 @@ void Engine::Admit(int64_t* budget) {
       s.computed = s.shared;
     }
     const int64_t left = Known(s) - s.computed;
-    const int64_t tokens = limits_.chunked_prefill ? std::min(left, *budget) : left;
+    const int64_t tokens = limits_.schedule.chunked_prefill ? std::min(left, *budget) : left;
     if (tokens > *budget || PagesFor(s, Known(s)) > free_pages_) return;
     waiting_.pop_front();
     Reserve(s, Known(s));
@@ -133,13 +134,13 @@ void Engine::Admit(int64_t* budget) {
 }
 
 double Engine::StartStep() {
-  int64_t budget = limits_.max_batch_tokens;
+  int64_t budget = limits_.schedule.max_batch_tokens;
   preempted_in_step_ = false;
   for (Sequence& s : running_) s.planned = 0;
-  if (limits_.prefill_first) {
+  if (limits_.schedule.prefill_first) {
     PlanRunning(&budget, /*prompts_only=*/true);
     if (!preempted_in_step_) Admit(&budget);
-    if (budget == limits_.max_batch_tokens) PlanRunning(&budget, /*prompts_only=*/false);
+    if (budget == limits_.schedule.max_batch_tokens) PlanRunning(&budget, /*prompts_only=*/false);
   } else {
     PlanRunning(&budget, /*prompts_only=*/false);
     if (!preempted_in_step_) Admit(&budget);

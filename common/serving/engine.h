@@ -14,10 +14,7 @@ namespace sextant::serving {
 struct EngineLimits {
   int64_t kv_capacity_tokens = 0;
   int64_t page_tokens = 16;
-  int64_t max_batch_tokens = 8192;
-  int64_t max_batch_sequences = 256;
-  bool chunked_prefill = true;
-  bool prefill_first = false;
+  EngineSchedule schedule;
   int64_t shared_prefix_tokens = 0;
   bool prefill_only = false;  // of a pool that hands sequences on after their first token
 };

@@ -103,9 +103,11 @@ absl::Status ValidateServingLoad(const ServingLoad& load, int64_t replica_count)
   }
   Between<int64_t>(violations, "request_count", load.request_count, 0, kMaxRequests);
   Between(violations, "length_spread", load.length_spread, 0.0, 1.0);
-  Between<int64_t>(violations, "max_batch_tokens", load.max_batch_tokens, 1, int64_t{1} << 24);
-  Between<int64_t>(violations, "max_batch_sequences", load.max_batch_sequences, 1,
+  Between<int64_t>(violations, "max_batch_tokens", load.max_batch_tokens.value_or(1), 1,
+                   int64_t{1} << 24);
+  Between<int64_t>(violations, "max_batch_sequences", load.max_batch_sequences.value_or(1), 1,
                    int64_t{1} << 20);
+  Between(violations, "think_seconds", load.think_seconds, 0.0, 1e6);
   Between<int64_t>(violations, "shared_prefix_tokens", load.shared_prefix_tokens, 0,
                    int64_t{1} << 30);
   Between(violations, "time_to_first_token_limit_seconds", load.time_to_first_token_limit_seconds,
@@ -119,6 +121,13 @@ absl::Status ValidateServingLoad(const ServingLoad& load, int64_t replica_count)
                                 " replicas (plan.data_parallel_size) at least one must decode"));
   }
   return violations.ToStatus();
+}
+
+EngineSchedule ScheduleOf(const ServingLoad& load, const EngineSchedule& profile) {
+  return {.max_batch_tokens = load.max_batch_tokens.value_or(profile.max_batch_tokens),
+          .max_batch_sequences = load.max_batch_sequences.value_or(profile.max_batch_sequences),
+          .chunked_prefill = load.chunked_prefill.value_or(profile.chunked_prefill),
+          .prefill_first = load.prefill_first.value_or(profile.prefill_first)};
 }
 
 int64_t RequestCount(const ServingLoad& load) {
@@ -150,6 +159,9 @@ std::vector<Request> MakeRequests(const ServingLoad& load, int64_t prompt_tokens
       request.arrival_seconds = now;
     } else if (load.arrival == Arrival::kClosedLoop && i >= load.concurrency) {
       request.arrival_seconds = std::numeric_limits<double>::infinity();
+      if (load.think_seconds > 0) {
+        request.think_seconds = -std::log1p(-random.Uniform()) * load.think_seconds;
+      }
     }
   }
   return requests;

@@ -72,6 +72,15 @@ TEST(MakeRequests, ATraceIsServedInOrderOfArrival) {
   EXPECT_EQ(requests[2].prompt_tokens, 30);
 }
 
+TEST(ScheduleOf, TakesWhatTheLoadStatesElseTheProfile) {
+  const EngineSchedule profile{.max_batch_tokens = 2048, .prefill_first = true};
+  EXPECT_EQ(ScheduleOf({}, profile), profile);
+  const EngineSchedule stated =
+      ScheduleOf({.max_batch_tokens = 512, .prefill_first = false}, profile);
+  EXPECT_EQ(stated.max_batch_tokens, 512);
+  EXPECT_FALSE(stated.prefill_first);
+}
+
 TEST(ValidateServingLoad, NamesEveryViolation) {
   const ServingLoad load{.arrival = Arrival::kPoisson,
                          .concurrency = 0,

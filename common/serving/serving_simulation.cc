@@ -136,7 +136,8 @@ class Simulation {
   void NextOfTheLoop() {
     if (load_.arrival != Arrival::kClosedLoop) return;
     if (next_request_ >= static_cast<int64_t>(requests_.size())) return;
-    arrivals_.push({now_, next_request_++, false});
+    const size_t next = static_cast<size_t>(next_request_++);
+    arrivals_.push({now_ + requests_[next].think_seconds, static_cast<int64_t>(next), false});
   }
 
   void Begin(Replica& r) {

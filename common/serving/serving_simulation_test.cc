@@ -27,7 +27,7 @@ StepCost Constant(double seconds) {
 }
 
 Fleet OneReplica(int64_t kv_tokens) {
-  return {.limits = {.kv_capacity_tokens = kv_tokens, .max_batch_tokens = 2048}};
+  return {.limits = {.kv_capacity_tokens = kv_tokens, .schedule = {.max_batch_tokens = 2048}}};
 }
 
 void ExpectConserved(const ServingReport& r) {
@@ -47,6 +47,32 @@ TEST(Simulate, OneRequestAloneTakesItsSteps) {
   EXPECT_NEAR(r.end_to_end_seconds.mean, 3e-3 + decode, 1e-9);
   EXPECT_NEAR(r.inter_token_latency_seconds.mean, decode / 9, 1e-10);
   EXPECT_EQ(r.step_count, 10);
+}
+
+// A client that thinks leaves the engine idle between its requests; what a request sees stays.
+TEST(Simulate, ThinkingClientsIdleTheEngineAndNotTheRequest) {
+  const ServingLoad load{.request_count = 400};
+  ServingLoad thinking = load;
+  thinking.think_seconds = 0.05;
+  const ServingReport busy = Simulate(load, 100, 10, OneReplica(10000), Simple());
+  const ServingReport idle = Simulate(thinking, 100, 10, OneReplica(10000), Simple());
+  EXPECT_NEAR(idle.end_to_end_seconds.mean, busy.end_to_end_seconds.mean, 1e-9);
+  // 399 pauses of 50 ms in the mean, exponential: the sum scatters by 1 / sqrt(399) = 5 %.
+  EXPECT_NEAR(idle.idle_seconds, 399 * 0.05, 0.2 * 399 * 0.05);
+  EXPECT_NEAR(busy.idle_seconds, 0, 1e-9);
+}
+
+// Where waiting prompts go first, all clients of a loop wait for all prompts and then decode
+// together: the first token comes later and the next ones faster than where both share steps.
+TEST(Simulate, PromptsFirstTradeTheFirstTokenForTheNext) {
+  const ServingLoad load{.concurrency = 32};
+  Fleet fleet = OneReplica(100000);
+  const ServingReport shared = Simulate(load, 1000, 100, fleet, Simple());
+  fleet.limits.schedule.prefill_first = true;
+  const ServingReport first = Simulate(load, 1000, 100, fleet, Simple());
+  EXPECT_GT(first.time_to_first_token_seconds.mean, shared.time_to_first_token_seconds.mean);
+  EXPECT_LT(first.inter_token_latency_seconds.mean, shared.inter_token_latency_seconds.mean);
+  EXPECT_EQ(first.mixed_seconds, 0);
 }
 
 TEST(Simulate, ZeroAndOneTokenEndWithThePrompt) {
@@ -75,8 +101,8 @@ TEST(Simulate, RequestsAreConservedAndNothingLivelocks) {
                                    .seed = seed,
                                    .length_spread = 0.5};
             Fleet fleet = OneReplica(std::llround(need * 1.5 * (400 + 120) / 16) * 16);
-            fleet.limits.chunked_prefill = chunked;
-            fleet.limits.prefill_first = prefill_first;
+            fleet.limits.schedule.chunked_prefill = chunked;
+            fleet.limits.schedule.prefill_first = prefill_first;
             const ServingReport r = Simulate(load, 400, 120, fleet, Simple());
             ExpectConserved(r);
             EXPECT_EQ(r.refused_request_count > 0, need < 1);
@@ -149,7 +175,7 @@ TEST(Simulate, OneAtATimeIsAnMD1Queue) {
     const ServingLoad load{
         .arrival = Arrival::kPoisson, .requests_per_second = rho / service, .request_count = 40000};
     Fleet fleet = OneReplica(10000);
-    fleet.limits.max_batch_sequences = 1;
+    fleet.limits.schedule.max_batch_sequences = 1;
     const ServingReport r = Simulate(load, 100, 1, fleet, Constant(service));
     const double wait = r.end_to_end_seconds.mean - service;
     EXPECT_NEAR(wait, rho * service / (2 * (1 - rho)), 0.06 * wait) << rho;
@@ -163,7 +189,7 @@ TEST(Simulate, OneAtATimeIsAnMD1Queue) {
 TEST(Simulate, SaturationIsSaidWithTheCapacity) {
   const double service = 0.01;
   Fleet fleet = OneReplica(10000);
-  fleet.limits.max_batch_sequences = 1;
+  fleet.limits.schedule.max_batch_sequences = 1;
   for (const double rho : {0.5, 0.95, 1.05, 1.5}) {
     const ServingLoad load{.arrival = Arrival::kPoisson,
                            .requests_per_second = rho / service * (1 + 1e-9),
@@ -181,11 +207,11 @@ TEST(Simulate, SaturationIsSaidWithTheCapacity) {
 TEST(Simulate, ChunkedPrefillShortensTheLongestGap) {
   const ServingLoad load{.arrival = Arrival::kTrace, .trace = {{0, 16, 200}, {0.05, 4000, 1}}};
   Fleet fleet = OneReplica(20000);
-  fleet.limits.max_batch_tokens = 8000;
-  fleet.limits.chunked_prefill = false;
+  fleet.limits.schedule.max_batch_tokens = 8000;
+  fleet.limits.schedule.chunked_prefill = false;
   const ServingReport whole = Simulate(load, 0, 0, fleet, Simple());
-  fleet.limits.chunked_prefill = true;
-  fleet.limits.max_batch_tokens = 256;
+  fleet.limits.schedule.chunked_prefill = true;
+  fleet.limits.schedule.max_batch_tokens = 256;
   const ServingReport chunked = Simulate(load, 0, 0, fleet, Simple());
   EXPECT_EQ(whole.completed_request_count, 2);
   // The long prompt itself ends sooner in one piece: fewer steps.
@@ -207,7 +233,7 @@ TEST(Simulate, PriorityGoesFirst) {
   ServingLoad load{.arrival = Arrival::kTrace};
   for (int i = 0; i < 10; ++i) load.trace.push_back({0, 100, 1, i == 9 ? 0 : 1});
   Fleet fleet = OneReplica(20000);
-  fleet.limits.max_batch_sequences = 1;
+  fleet.limits.schedule.max_batch_sequences = 1;
   const ServingReport r = Simulate(load, 0, 0, fleet, Constant(1));
   EXPECT_DOUBLE_EQ(r.makespan_seconds, 10);
   ServingLoad limited = load;

@@ -40,10 +40,11 @@ types::v1::ServingLoad ToProto(const serving::ServingLoad& load) {
     out.set_output_tokens(request.output_tokens);
     out.set_priority(request.priority);
   }
-  proto.set_max_batch_tokens(load.max_batch_tokens);
-  proto.set_max_batch_sequences(load.max_batch_sequences);
-  proto.set_chunked_prefill(load.chunked_prefill);
-  proto.set_prefill_first(load.prefill_first);
+  if (load.max_batch_tokens) proto.set_max_batch_tokens(*load.max_batch_tokens);
+  if (load.max_batch_sequences) proto.set_max_batch_sequences(*load.max_batch_sequences);
+  if (load.chunked_prefill) proto.set_chunked_prefill(*load.chunked_prefill);
+  if (load.prefill_first) proto.set_prefill_first(*load.prefill_first);
+  proto.set_think_seconds(load.think_seconds);
   proto.set_shared_prefix_tokens(load.shared_prefix_tokens);
   proto.set_prefill_replica_count(load.prefill_replica_count);
   proto.set_time_to_first_token_limit_seconds(load.time_to_first_token_limit_seconds);
@@ -73,7 +74,8 @@ absl::StatusOr<serving::ServingLoad> FromProto(const types::v1::ServingLoad& pro
   if (proto.has_max_batch_tokens()) load.max_batch_tokens = proto.max_batch_tokens();
   if (proto.has_max_batch_sequences()) load.max_batch_sequences = proto.max_batch_sequences();
   if (proto.has_chunked_prefill()) load.chunked_prefill = proto.chunked_prefill();
-  load.prefill_first = proto.prefill_first();
+  if (proto.has_prefill_first()) load.prefill_first = proto.prefill_first();
+  load.think_seconds = proto.think_seconds();
   load.shared_prefix_tokens = proto.shared_prefix_tokens();
   load.prefill_replica_count = proto.prefill_replica_count();
   load.time_to_first_token_limit_seconds =

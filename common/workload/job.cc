@@ -336,7 +336,9 @@ absl::Status ValidateJob(const Job& job) {
       violations.Add(absl::StrCat("serving.", v.field), v.description);
     }
   }
-  if (!job.cluster.accelerator.Supports(job.precision)) {
+  // Engines multiply 4-bit weights in 16 bits where the device has no 4-bit rate.
+  const bool weights_alone = !job.IsTraining() && job.precision == hardware::Precision::kFp4;
+  if (!weights_alone && !job.cluster.accelerator.Supports(job.precision)) {
     violations.Add("precision",
                    absl::StrCat("is ", std::string(hardware::PrecisionName(job.precision)), " but ",
                                 job.cluster.accelerator.name, " has no matrix rate for it"));
