@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The command beside running servers: --server answers what the embedded library answers.
+#include "tests/support/command.h"
+
 #include <signal.h>
 
 #include <nlohmann/json.hpp>
@@ -9,7 +11,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/four_servers.h"
-#include "tests/support/command.h"
 #include "tests/support/process.h"
 
 namespace sextant {
@@ -68,10 +69,20 @@ TEST_F(FourServers, PredictPrintsTheBytesOfTheEmbeddedLibrary) {
 TEST_F(FourServers, OperatorsAndNetworkPrintTheBytesOfTheEmbeddedLibrary) {
   ExpectSameAnswer({"operators", "-", "--output", "json"}, operator_cost_->address(),
                    Thinned("operators.csv"));
-  ExpectSameAnswer(
-      {"network", kSource + "/common/network_sim/reference_cases/ring16_ar_64k.json", "--output",
-       "json"},
-      network_sim_->address());
+  ExpectSameAnswer({"network", kSource + "/common/network_sim/reference_cases/ring16_ar_64k.json",
+                    "--output", "json"},
+                   network_sim_->address());
+}
+
+// One case is watched, several are asked for in a batch; a bad file among them loses no answer.
+TEST_F(FourServers, ABatchOfNetworkCasesPrintsTheBytesOfTheEmbeddedLibrary) {
+  const std::string cases = kSource + "/common/network_sim/reference_cases/";
+  for (const char* fidelity : {"flow", "analytic"}) {
+    ExpectSameAnswer({"network", cases + "ring16_ar_64k.json", cases + "fc8_a2a_16m_failed.json",
+                      cases + "SOURCES.md", cases + "sw8_two_ar_offset.json", "--fidelity",
+                      fidelity, "--output", "json"},
+                     network_sim_->address());
+  }
 }
 
 TEST_F(FourServers, AWrongJobExitsAsWithoutServers) {
@@ -95,8 +106,8 @@ TEST(Command, AServerThatIsNotThereExitsWithFive) {
 class Serve : public testing::Test {
  protected:
   const TemporaryFolder folder_;
-  ServerProcess process_{{SEXTANT_BINARY_DIR "/services/cli/sextant", "serve", "--listen",
-                          kAnyPort, "--metrics-listen", kAnyPort, "--state-directory",
+  ServerProcess process_{{SEXTANT_BINARY_DIR "/services/cli/sextant", "serve", "--listen", kAnyPort,
+                          "--metrics-listen", kAnyPort, "--state-directory",
                           folder_.path().string()}};
 
   json Asked(const std::vector<std::string>& arguments) {

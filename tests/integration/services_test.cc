@@ -447,6 +447,26 @@ TEST(NetworkSim, ABatchAnswersInOrderAndAWatchedCaseEndsWithItsAnswer) {
   EXPECT_EQ(total_seconds, answers.answers(0).total_seconds());
 }
 
+TEST(NetworkSim, AClientAsksForBatchesOfAnySize) {
+  Suite suite;
+  const client::Client client = suite.NetworkSim();
+  const std::string text = R"({"case_id": "small",
+      "topology": {"kind": "ring", "dims": [4], "link_bandwidth_GBps": 50, "link_latency_ns": 500},
+      "transport": {"payload_bytes": 4096, "header_bytes": 64},
+      "jobs": [{"name": "main", "pattern": "ring_all_reduce", "groups": [[0, 1, 2, 3]],
+                "message_bytes": 65536}]})";
+  const auto one = client.SimulateCase(text, network_sim::Fidelity::kFlow);
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_GT(one->total_seconds, 0);
+  const std::vector<std::string> texts(250, text);
+  const auto many = client.SimulateCases(texts, network_sim::Fidelity::kFlow);
+  ASSERT_TRUE(many.ok()) << many.status();
+  ASSERT_EQ(many->size(), texts.size());
+  for (const network_sim::NetworkResult& result : *many) EXPECT_EQ(result, *one);
+  EXPECT_EQ(client.SimulateCase("{", network_sim::Fidelity::kFlow).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST(NetworkSim, AWatchedCaseIsLimitedAndCancelled) {
   Suite suite;
   const auto stub = suite.NetworkSimStub();
