@@ -23,7 +23,7 @@ struct FlowLimits {
   // bandwidth allows are recomputed only when the time since the piece last changed by a new flow
   // has grown by `refresh_fraction`; bandwidth stays unused until then. Below, always.
   int64_t exact_flow_count = 4096;
-  double refresh_fraction = 0.002;
+  double refresh_fraction = 0.004;
 };
 // What every way of simulating says beyond its limits: RESOURCE_EXHAUSTED, OUT_OF_RANGE.
 absl::Status BeyondEvents(const FlowLimits& limits, SimTime now);
