@@ -249,7 +249,12 @@ void JobRunner::RunOne(JobRecord job) {
                 {"state", CalibrationJob::State_Name(state.state())},
                 {"error", saved.ok() ? absl::string_view(state.error()) : saved.message()},
                 {"version", state.parameter_set_version()}});
-  if (on_end_) on_end_(state);
+  std::function<void(const CalibrationJob&)> on_end;
+  {
+    const std::lock_guard lock(mutex_);
+    on_end = on_end_;
+  }
+  if (on_end) on_end(state);
 }
 
 absl::Status JobRunner::Save(const JobRecord& job) {

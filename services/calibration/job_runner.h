@@ -52,8 +52,9 @@ class JobRunner {
                      const std::function<bool(const calibration::v1::CalibrationJob&)>& tell);
   // Ends all watches.
   void Stop();
-  // Called after every job that ended. Not thread-safe: call before jobs are added.
+  // Called after every job that ended.
   void OnEnd(std::function<void(const calibration::v1::CalibrationJob&)> callback) {
+    const std::lock_guard lock(mutex_);
     on_end_ = std::move(callback);
   }
 
@@ -71,13 +72,13 @@ class JobRunner {
   SetLibrary& library_;
   Fleet& fleet_;
   const std::string owner_;  // of leases
-  std::function<void(const calibration::v1::CalibrationJob&)> on_end_;
 
   std::mutex mutex_;
   std::condition_variable changed_;
   bool stopping_ = false;  // guarded by mutex_
   bool watches_end_ = false;
   int64_t changes_ = 0;
+  std::function<void(const calibration::v1::CalibrationJob&)> on_end_;
   std::atomic<bool> interrupted_ = false;  // the process shuts down: the fit is given up
   std::thread thread_;                     // last: starts when all is there
 };

@@ -22,13 +22,25 @@ struct Loop::Counters {
   explicit Counters(runtime::Metrics& metrics)
       : taken(Make(metrics, "taken")),
         known(Make(metrics, "known")),
-        refused(Make(metrics, "refused")) {}
+        refused(Make(metrics, "refused")),
+        succeeded(MakeJobs(metrics, "succeeded")),
+        failed(MakeJobs(metrics, "failed")),
+        cancelled(MakeJobs(metrics, "cancelled")) {}
   static runtime::CounterMetric Make(runtime::Metrics& metrics, const std::string& result) {
     return runtime::CounterMetric(metrics, "sextant_calibration_measurements_total",
                                   "Measurements offered, by what became of them.",
                                   {{"result", result}});
   }
-  runtime::CounterMetric taken, known, refused;
+  static runtime::CounterMetric MakeJobs(runtime::Metrics& metrics, const std::string& result) {
+    return runtime::CounterMetric(metrics, "sextant_calibration_jobs_total",
+                                  "Calibration jobs that ended, by how.", {{"result", result}});
+  }
+  void CountEnd(const v1::CalibrationJob& job) {
+    if (job.state() == v1::CalibrationJob::STATE_SUCCEEDED) succeeded.Increment();
+    if (job.state() == v1::CalibrationJob::STATE_FAILED) failed.Increment();
+    if (job.state() == v1::CalibrationJob::STATE_CANCELLED) cancelled.Increment();
+  }
+  runtime::CounterMetric taken, known, refused, succeeded, failed, cancelled;
 };
 
 Loop::Loop(std::string datasets_directory)
@@ -62,6 +74,8 @@ absl::StatusOr<std::unique_ptr<Loop>> Loop::Start(LoopOptions options, runtime::
   loop->jobs_ = std::make_unique<JobRunner>(
       options.calibrator ? options.calibrator : DefaultCalibrator(loop->datasets_directory_),
       *loop->store_, *loop->library_, *loop->fleet_);
+  loop->jobs_->OnEnd(
+      [counters = loop->counters_.get()](const auto& job) { counters->CountEnd(job); });
   loop->watch_ = std::make_unique<Watch>(
       *loop->store_, *loop->library_, *loop->fleet_, *loop->jobs_,
       options.judge ? options.judge : DefaultJudge(loop->datasets_directory_), options.watch,

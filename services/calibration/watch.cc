@@ -82,17 +82,17 @@ struct Watch::Gauges {
 
   explicit Gauges(runtime::Metrics& metrics)
       : registry(metrics.registry()),
-        mape(Make("sextant_calibration_rolling_mape_percent",
-                  "Mean absolute percentage error of the set in service on the newest "
+        mape(Make("sextant_calibration_rolling_mape_ratio",
+                  "Mean absolute relative error of the set in service on the newest "
                   "measurements.")),
-        bias(Make("sextant_calibration_rolling_bias_percent",
+        bias(Make("sextant_calibration_rolling_bias_ratio",
                   "Median signed error; above 0 where predictions are too long.")),
         p_value(Make("sextant_calibration_drift_p_value",
                      "Chance of as many errors on one side without drift.")),
         drifted(Make("sextant_calibration_drifted", "1 where the group has drifted.")),
-        interval(Make("sextant_calibration_interval_coverage_percent",
+        interval(Make("sextant_calibration_interval_coverage_ratio",
                       "Share of measurements within the interval of their prediction.")),
-        domain(Make("sextant_calibration_domain_coverage_percent",
+        domain(Make("sextant_calibration_domain_coverage_ratio",
                     "Share of measurements inside the domain that the set was fitted on.")),
         judged(prometheus::BuildCounter()
                    .Name("sextant_calibration_judged_measurements_total")
@@ -107,7 +107,11 @@ struct Watch::Gauges {
                     "Measurements that no calibration has used yet.")
                    .Add({})),
         current(Make("sextant_calibration_push_target_current",
-                     "1 where the target serves the set that it should.")) {}
+                     "1 where the target serves the set that it should.")) {
+    for (const char* trigger : {"drift", "error", "count", "schedule"}) {
+      started.Add({{"trigger", trigger}});
+    }
+  }
 
   Family& Make(const std::string& name, const std::string& help) {
     return prometheus::BuildGauge().Name(name).Help(help).Register(registry);
@@ -240,6 +244,7 @@ absl::StatusOr<std::vector<Watch::Group>> Watch::Groups(Records& records,
     group.state.set_bias_percent(test.bias_percent);
     group.state.set_drift_p_value(test.p_value);
     group.state.set_drifted(test.drifted);
+    group.has_intervals = intervals > 0;
     if (intervals > 0) group.state.set_interval_coverage_percent(100 * inside / intervals);
     group.state.set_domain_coverage_percent(100 * known / static_cast<double>(count));
     groups.push_back(std::move(group));
@@ -326,12 +331,16 @@ absl::Status Watch::StartJobIfDue() {
     const std::map<std::string, std::string> labels = {
         {"accelerator", state.accelerator()}, {"kind", state.kind()}, {"metric", state.metric()}};
     seen.insert(labels);
-    gauges.mape.Add(labels).Set(state.mape_percent());
-    gauges.bias.Add(labels).Set(state.bias_percent());
+    gauges.mape.Add(labels).Set(state.mape_percent() / 100);
+    gauges.bias.Add(labels).Set(state.bias_percent() / 100);
     gauges.p_value.Add(labels).Set(state.drift_p_value());
     gauges.drifted.Add(labels).Set(state.drifted());
-    gauges.interval.Add(labels).Set(state.interval_coverage_percent());
-    gauges.domain.Add(labels).Set(state.domain_coverage_percent());
+    if (group.has_intervals) {
+      gauges.interval.Add(labels).Set(state.interval_coverage_percent() / 100);
+    } else {
+      gauges.interval.Remove(&gauges.interval.Add(labels));
+    }
+    gauges.domain.Add(labels).Set(state.domain_coverage_percent() / 100);
     gauges.groups[labels];
   }
   // Under a new set a group starts without judgements.

@@ -61,6 +61,7 @@ class Watch {
   struct Group {
     calibration::v1::WatchedGroup state;
     double trimmed_mape_percent = 0;
+    bool has_intervals = false;  // else the coverage says nothing
     int64_t changed_at = 0;  // sequence of the first measurement that has drifted
   };
 

@@ -144,7 +144,9 @@ Service::Service(parameter_store::ParameterStore& store, runtime::Metrics& metri
       events_total_(metrics, "sextant_network_sim_simulated_events_total",
                     "Events of flow simulations."),
       parameter_set_(metrics, "network_sim") {
-  store_.OnChange([this](const std::string& version) { parameter_set_.Set(version); });
+  store_.OnChange([this](const std::string& version) {
+    parameter_set_.Set(version, store_.InServiceSinceSeconds());
+  });
 }
 
 grpc::Status Service::EstimateCollectives(grpc::ServerContext* context,

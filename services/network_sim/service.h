@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "services/parameter_store/parameter_set_metrics.h"
 #include "services/parameter_store/parameter_store.h"
 #include "services/runtime/call.h"
 #include "services/runtime/metrics.h"
@@ -60,7 +61,7 @@ class Service final : public network_sim::v1::NetworkSimService::Service {
   std::chrono::milliseconds default_deadline_;
   runtime::CounterMetric collectives_total_;
   runtime::CounterMetric events_total_;
-  runtime::ParameterSetMetric parameter_set_;
+  parameter_store::ParameterSetMetrics parameter_set_;
 };
 
 }  // namespace sextant::network_sim_service

@@ -63,7 +63,9 @@ Service::Service(parameter_store::ParameterStore& store, runtime::Metrics& metri
       operators_total_(metrics, "sextant_operator_cost_estimated_operators_total",
                        "Operators that were timed."),
       parameter_set_(metrics, "operator_cost") {
-  store_.OnChange([this](const std::string& version) { parameter_set_.Set(version); });
+  store_.OnChange([this](const std::string& version) {
+    parameter_set_.Set(version, store_.InServiceSinceSeconds());
+  });
 }
 
 grpc::Status Service::EstimateOperators(grpc::ServerContext* context,

@@ -4,6 +4,7 @@
 
 #include <chrono>
 
+#include "services/parameter_store/parameter_set_metrics.h"
 #include "services/parameter_store/parameter_store.h"
 #include "services/runtime/call.h"
 #include "services/runtime/metrics.h"
@@ -48,7 +49,7 @@ class Service final : public operator_cost::v1::OperatorCostService::Service {
   parameter_store::ParameterStore& store_;
   std::chrono::milliseconds default_deadline_;
   runtime::CounterMetric operators_total_;
-  runtime::ParameterSetMetric parameter_set_;
+  parameter_store::ParameterSetMetrics parameter_set_;
 };
 
 }  // namespace sextant::operator_cost_service

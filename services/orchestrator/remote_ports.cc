@@ -199,6 +199,21 @@ class RemoteNetworkTime final : public orchestrator::NetworkTimePort {
   std::string other_version_;
 };
 
+namespace {
+
+std::array<runtime::CounterMetric, 3> PredictionCounters(runtime::Metrics& metrics,
+                                                         const std::string& kind) {
+  const auto counter = [&](const std::string& result) {
+    return runtime::CounterMetric(metrics, "sextant_orchestrator_predictions_total",
+                                  "Predictions of valid jobs, by what was predicted and whether "
+                                  "the parameters were fitted there.",
+                                  {{"kind", kind}, {"result", result}});
+  };
+  return {counter("inside_domain"), counter("extrapolated"), counter("failed")};
+}
+
+}  // namespace
+
 RemoteServices::RemoteServices(const std::shared_ptr<grpc::Channel>& operator_cost,
                                const std::shared_ptr<grpc::Channel>& network_sim,
                                runtime::Metrics& metrics, size_t cache_capacity)
@@ -210,6 +225,9 @@ RemoteServices::RemoteServices(const std::shared_ptr<grpc::Channel>& operator_co
       misses_(metrics, "sextant_orchestrator_cache_requests_total",
               "Operators and collectives asked for, by whether the answer was known.",
               {{"result", "miss"}}),
+      predictions_{PredictionCounters(metrics, "training"),
+                   PredictionCounters(metrics, "inference"),
+                   PredictionCounters(metrics, "serving")},
       operators_(cache_capacity),
       collectives_(cache_capacity),
       watch_(std::make_unique<ParameterWatch>(
@@ -230,16 +248,24 @@ void RemoteServices::DropStale(const std::string& version) {
   collectives_.Drop(stale);
 }
 
+void RemoteServices::Count(const workload::Job& job,
+                           const absl::StatusOr<orchestrator::Prediction>& prediction) {
+  const size_t kind = job.serving.has_value() ? 2 : job.IsTraining() ? 0 : 1;
+  const size_t result = !prediction.ok() ? 2 : prediction->extrapolated ? 1 : 0;
+  predictions_[kind][result].Increment();
+}
+
 absl::StatusOr<orchestrator::Prediction> RemoteServices::Predict(const workload::Job& job,
                                                                  runtime::Call& call) {
   RemoteOperatorCost operator_cost(*this, call);
   RemoteNetworkTime network_time(*this, call, operator_cost);
-  SEXTANT_ASSIGN_OR_RETURN(auto prediction,
-                           orchestrator::Predict(job, operator_cost, network_time));
+  auto prediction = orchestrator::Predict(job, operator_cost, network_time);
+  Count(job, prediction);
+  if (!prediction.ok()) return prediction;
   if (!network_time.other_version().empty()) {
-    prediction.warnings.push_back(
+    prediction->warnings.push_back(
         absl::StrCat("communication was timed with parameter set ", network_time.other_version(),
-                     ", which the network_sim service has instead of ", prediction.parameter_set));
+                     ", which the network_sim service has instead of ", prediction->parameter_set));
   }
   return prediction;
 }

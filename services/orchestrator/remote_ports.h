@@ -2,6 +2,7 @@
 #ifndef SEXTANT_SERVICES_ORCHESTRATOR_REMOTE_PORTS_H_
 #define SEXTANT_SERVICES_ORCHESTRATOR_REMOTE_PORTS_H_
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -42,6 +43,7 @@ class RemoteServices {
   friend class RemoteOperatorCost;
   friend class RemoteNetworkTime;
 
+  void Count(const workload::Job& job, const absl::StatusOr<orchestrator::Prediction>& prediction);
   // `version` is now in service: answers of others, but for the last, will not be asked for again.
   void DropStale(const std::string& version);
 
@@ -49,6 +51,8 @@ class RemoteServices {
   std::unique_ptr<network_sim::v1::NetworkSimService::Stub> network_sim_;
   runtime::CounterMetric hits_;
   runtime::CounterMetric misses_;
+  // By kind, then by result.
+  std::array<std::array<runtime::CounterMetric, 3>, 3> predictions_;
 
   EstimateCache<OperatorKey, operator_cost::OperatorEstimate> operators_;
   EstimateCache<CollectiveKey, collectives::CollectiveEstimate> collectives_;

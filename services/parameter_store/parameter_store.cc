@@ -2,9 +2,11 @@
 #include "services/parameter_store/parameter_store.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -72,6 +74,10 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(stream), {});
 }
 
+double NowSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 std::string SetPath(const std::string& directory, absl::string_view version) {
   return absl::StrCat(directory, "/", version, ".json");
 }
@@ -113,7 +119,8 @@ absl::StatusOr<SharedSet> ReadSetFile(const std::string& path) {
 ParameterStore::ParameterStore(std::string directory)
     : directory_(std::move(directory)),
       instance_(absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8),
-                             absl::Hex(std::random_device()(), absl::kZeroPad8))) {}
+                             absl::Hex(std::random_device()(), absl::kZeroPad8))),
+      in_service_since_seconds_(NowSeconds()) {}
 
 absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Open(
     SharedSet initial, const std::string& state_directory) {
@@ -156,6 +163,11 @@ absl::Status ParameterStore::Load() {
     return absl::OkStatus();
   }
   active_ = std::move(active);
+  // Written when the set was put into service; a later Prepare counts as well.
+  struct stat state {};
+  if (stat(state_path.c_str(), &state) == 0) {
+    in_service_since_seconds_ = static_cast<double>(state.st_mtime);
+  }
   const auto read = [&](const std::string& version, absl::string_view what) -> SharedSet {
     auto set = ReadSetFile(SetPath(directory_, version));
     if (set.ok()) return *std::move(set);
@@ -171,6 +183,11 @@ absl::Status ParameterStore::Load() {
 SharedSet ParameterStore::Active() const {
   const std::lock_guard lock(mutex_);
   return active_;
+}
+
+double ParameterStore::InServiceSinceSeconds() const {
+  const std::lock_guard lock(mutex_);
+  return in_service_since_seconds_;
 }
 
 SharedSet ParameterStore::Previous() const {
@@ -254,6 +271,7 @@ absl::Status ParameterStore::Swap(Sets sets) {
   {
     const std::lock_guard lock(mutex_);
     active_ = std::move(sets.active);
+    in_service_since_seconds_ = NowSeconds();
     previous_ = std::move(sets.previous);
     prepared_ = std::move(sets.prepared);
   }

@@ -49,6 +49,9 @@ class ParameterStore {
 
   // The set in service; never null. Holders keep the set alive: a swap does not disturb them.
   SharedSet Active() const;
+  // When the set in service was put there, in seconds since 1970; for one that the catalog or a
+  // flag gave, when this process started. Survives a restart with the set.
+  double InServiceSinceSeconds() const;
   // What a rollback would put back; null where there is none.
   SharedSet Previous() const;
   // The set in service, the one before or the one prepared, where it has this version; else the one
@@ -96,6 +99,7 @@ class ParameterStore {
   std::mutex write_mutex_;  // one push or rollback at a time; taken before mutex_
   mutable std::mutex mutex_;
   SharedSet active_;
+  double in_service_since_seconds_;
   SharedSet previous_;
   SharedSet prepared_;
 };

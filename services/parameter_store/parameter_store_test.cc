@@ -2,6 +2,7 @@
 #include "services/parameter_store/parameter_store.h"
 
 #include <cstdlib>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 #include <limits>
@@ -113,6 +114,26 @@ TEST_F(StoredSets, HalfAWriteIsNeverRead) {
   const auto reopened = ParameterStore::Open(Uncalibrated(), directory_);
   ASSERT_TRUE(reopened.ok()) << reopened.status();
   EXPECT_EQ((*reopened)->Active()->version(), Named("one")->version());
+}
+
+TEST_F(StoredSets, TheAgeOfASetSurvivesARestart) {
+  double pushed = 0;
+  {
+    const auto store = ParameterStore::Open(Uncalibrated(), directory_);
+    ASSERT_TRUE(store.ok());
+    const double started = (*store)->InServiceSinceSeconds();
+    ASSERT_TRUE((*store)->Push(Named("one"), false).ok());
+    pushed = (*store)->InServiceSinceSeconds();
+    EXPECT_GE(pushed, started);
+  }
+  // As if the push had been a day ago.
+  const auto file = std::filesystem::path(directory_) / "in_service";
+  ASSERT_TRUE(std::filesystem::exists(file));
+  std::filesystem::last_write_time(file,
+                                   std::filesystem::last_write_time(file) - std::chrono::hours(24));
+  const auto reopened = ParameterStore::Open(Uncalibrated(), directory_);
+  ASSERT_TRUE(reopened.ok()) << reopened.status();
+  EXPECT_NEAR((*reopened)->InServiceSinceSeconds(), pushed - 86400, 2);
 }
 
 TEST_F(StoredSets, ADamagedFileIsRefusedByItsPath) {

@@ -12,10 +12,12 @@
 #include "prometheus/gauge.h"
 #include "prometheus/registry.h"
 #include "prometheus/text_serializer.h"
+#include "services/runtime/process_metrics.h"
 
 namespace sextant::runtime {
 
-Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()) {
+Metrics::Metrics()
+    : registry_(std::make_shared<prometheus::Registry>()), process_(NewProcessMetrics()) {
   prometheus::BuildGauge()
       .Name("sextant_build_info")
       .Help("What this process was built from; always 1.")
@@ -30,6 +32,7 @@ absl::StatusOr<int> Metrics::Expose(const std::string& address) {
   try {
     exposer_ = std::make_unique<prometheus::Exposer>(address, 2);
     exposer_->RegisterCollectable(registry_);
+    exposer_->RegisterCollectable(process_);
     const std::vector<int> ports = exposer_->GetListeningPorts();
     if (ports.empty()) return absl::UnavailableError("no port");
     return ports.front();
@@ -44,32 +47,6 @@ void Metrics::Close() { exposer_.reset(); }
 
 std::string Metrics::Text() const {
   return prometheus::TextSerializer().Serialize(registry_->Collect());
-}
-
-struct ParameterSetMetric::State {
-  prometheus::Family<prometheus::Gauge>* family;
-  std::string service;
-  std::mutex mutex;
-  prometheus::Gauge* current = nullptr;
-};
-
-ParameterSetMetric::ParameterSetMetric(Metrics& metrics, absl::string_view service)
-    : state_(std::make_unique<State>()) {
-  state_->family = &prometheus::BuildGauge()
-                        .Name("sextant_parameter_set_info")
-                        .Help("Parameter set in service, by its version; always 1.")
-                        .Register(metrics.registry());
-  state_->service = std::string(service);
-}
-
-ParameterSetMetric::~ParameterSetMetric() = default;
-
-void ParameterSetMetric::Set(absl::string_view version) {
-  const std::lock_guard lock(state_->mutex);
-  if (state_->current != nullptr) state_->family->Remove(state_->current);
-  state_->current =
-      &state_->family->Add({{"service", state_->service}, {"version", std::string(version)}});
-  state_->current->Set(1);
 }
 
 CounterMetric::CounterMetric(Metrics& metrics, const std::string& name, const std::string& help,

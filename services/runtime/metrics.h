@@ -4,14 +4,13 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 
 namespace prometheus {
+class Collectable;
 class Exposer;
 class Registry;
 }  // namespace prometheus
@@ -19,7 +18,7 @@ class Registry;
 namespace sextant::runtime {
 
 // The metrics of one process: a registry, and the HTTP endpoint /metrics that exposes it. Carries
-// sextant_build_info{version,compiler} from the start. Thread-safe.
+// sextant_build_info{version,compiler} and the process_* metrics from the start. Thread-safe.
 class Metrics {
  public:
   Metrics();
@@ -39,19 +38,8 @@ class Metrics {
 
  private:
   std::shared_ptr<prometheus::Registry> registry_;
+  std::shared_ptr<prometheus::Collectable> process_;
   std::unique_ptr<prometheus::Exposer> exposer_;
-};
-
-// sextant_parameter_set_info{service,version} is 1 for the set in service, absent for all others.
-class ParameterSetMetric {
- public:
-  ParameterSetMetric(Metrics& metrics, absl::string_view service);
-  ~ParameterSetMetric();
-  void Set(absl::string_view version);
-
- private:
-  struct State;
-  std::unique_ptr<State> state_;
 };
 
 // A counter of something countable, for example operators estimated. A name ends in "_total".
