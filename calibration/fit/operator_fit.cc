@@ -25,18 +25,21 @@ constexpr int kLeastRowsOfProfile = 15;
 // A measurement this far below the roofline is wrong or of another card.
 constexpr double kRooflineTolerance = 0.95;
 
-// Searched from as well, see BlockFitProblem::other_starts: a decode kernel that walks the whole
-// cache in one block, as some latent and some ungrouped kernels do.
+// Searched from as well, see BlockFitProblem::other_starts: decode kernels that do not split the
+// cache, and kernels that serve the heads of a wide group one by one.
 struct OtherStart {
   Block block;
-  absl::string_view name;
-  double value;
+  std::vector<std::pair<absl::string_view, double>> values;
 };
-constexpr std::array<OtherStart, 3> kOtherStarts = {{
-    {Block::kDecode, "single_split_share", 0.02},
-    {Block::kLatentDecode, "key_seconds", 100e-9},
-    {Block::kLatentDecode, "split_share", 0.02},
-}};
+const std::vector<OtherStart>& OtherStarts() {
+  static const auto& starts = *new std::vector<OtherStart>{
+      {Block::kUngroupedDecode, {{"blocks_per_sm", 0.02}}},
+      {Block::kWideDecode, {{"wide_group_unshared", 0.95}, {"block_seconds", 1e-6}}},
+      {Block::kWideDecode, {{"wide_group_unshared", 0.05}}},
+      {Block::kLatentDecode, {{"blocks_per_sm", 0.02}, {"key_seconds", 50e-9}}},
+  };
+  return starts;
+}
 
 struct RowFormula {
   const OperatorFitRow* row;
@@ -86,16 +89,15 @@ BlockFitProblem MakeProblem(Block block, const std::vector<const OperatorFitRow*
   const auto descriptors = operator_cost::BlockDescriptors(block);
   problem.descriptors.assign(descriptors.begin(), descriptors.end());
   problem.start = std::move(start);
-  std::vector<double> other = problem.start;
-  bool differs = false;
-  for (const OtherStart& point : kOtherStarts) {
-    for (size_t i = 0; i < descriptors.size(); ++i) {
-      if (point.block != block || descriptors[i].name != point.name) continue;
-      other[i] = point.value;
-      differs = true;
+  for (const OtherStart& point : OtherStarts()) {
+    if (point.block != block) continue;
+    std::vector<double>& other = problem.other_starts.emplace_back(problem.start);
+    for (const auto& [name, value] : point.values) {
+      for (size_t i = 0; i < descriptors.size(); ++i) {
+        if (descriptors[i].name == name) other[i] = value;
+      }
     }
   }
-  if (differs) problem.other_starts.push_back(std::move(other));
   if (!profiles.empty()) {
     for (const absl::string_view name : operator_cost::BlockProfileParameters(block)) {
       for (size_t i = 0; i < descriptors.size(); ++i) {

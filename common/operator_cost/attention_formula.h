@@ -64,40 +64,52 @@ inline constexpr std::array<parameters::ParameterDescriptor, 2> kBackwardDescrip
 }};
 
 // Attention of one new token per sequence against cached keys and values, split over blocks of keys
-// (FlashDecoding). Query heads that share a key head are served by one block.
+// (FlashDecoding). The query heads that share a key head are served by one block of threads, unless
+// a library has no kernel for so many.
 template <typename T>
 struct DecodeParameters {
   T hbm_efficiency;
-  T l2_efficiency;
   T compute_efficiency;
+  T query_efficiency;
   T key_seconds;
-  T split_share;
-  T single_split_share;
-  T single_block_seconds;
-  T group_block_seconds;
+  T block_seconds;
+  T tail;
+  T blocks_per_sm;
+  T combine_seconds;
+  T split_seconds;
+  T pack_seconds;
   T wide_group_unshared;
   T fixed_seconds;
 
   static DecodeParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9], v[10], v[11]};
   }
 };
 
-inline constexpr std::array<parameters::ParameterDescriptor, 10> kDecodeDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 12> kDecodeDescriptors = {{
     {"hbm_efficiency", 0.8, 0.05, 1.0, "share of the HBM bandwidth when reading a long cache"},
-    {"l2_efficiency", 0.8, 0.05, 2.0, "share of the L2 bandwidth when heads re-read a cache"},
-    {"compute_efficiency", 0.3, 0.01, 1.0, "share of the matrix rate"},
-    {"key_seconds", 20e-9, 0, 1e-6,
-     "seconds of one block per key of head size 128, one after another"},
-    {"split_share", 0.8, 0, 1, "share of the idle SMs that splitting the cache puts to work"},
-    {"single_split_share", 0.8, 0, 1,
-     "the same where every query head has keys of its own; 0 where such kernels do not split"},
-    {"single_block_seconds", 1e-6, 0, 20e-6, "seconds to start and finish a block of one head"},
-    {"group_block_seconds", 3e-6, 0, 50e-6, "seconds to start and finish a block of several heads"},
+    {"compute_efficiency", 0.1, 0.005, 1.0, "share of the matrix rate"},
+    {"query_efficiency", 0.4, 0.02, 1.0,
+     "share of the HBM bandwidth for queries and results, beside no other work"},
+    {"key_seconds", 20e-9, 0.2e-9, 1e-6,
+     "seconds of one block per key of head size 128 after its first tile, one after another"},
+    {"block_seconds", 3.5e-6, 0, 50e-6,
+     "seconds to start a block, walk its first tile of keys and finish"},
+    {"tail", 0.6, 0, 1.5, "share of a block's walk that is waited for after the even load"},
+    {"blocks_per_sm", 1.5, 0, 8,
+     "blocks per SM up to which the cache of a sequence is split; 0 where kernels do not split"},
+    {"combine_seconds", 4e-6, 0, 20e-6, "seconds of launching the kernel that combines splits"},
+    {"split_seconds", 0.15e-6, 0, 2e-6, "seconds of combining per split"},
+    {"pack_seconds", 2e-6, 0, 20e-6,
+     "seconds of the copies that bring the heads of a group together, where a batch needs them"},
     {"wide_group_unshared", 0.1, 0, 1,
      "share of work done head by head when more than 32 query heads share a key head"},
-    {"fixed_seconds", 5e-6, 0.3e-6, 100e-6, "device-visible seconds of launching"},
+    {"fixed_seconds", 7e-6, 0.3e-6, 100e-6, "device-visible seconds of launching"},
 }};
+
+// Query heads per key head beyond which some libraries have no kernel that shares the reads
+// (XQA in TensorRT-LLM).
+inline constexpr int64_t kWidestSharedGroup = 32;
 
 // Pairs of (query, key) that one head attends to.
 inline double AttendedPairs(const AttentionShape& shape) {
@@ -200,9 +212,17 @@ Cost<T> BackwardCost(const AttentionShape& shape, Precision precision,
   return cost;
 }
 
+// Blocks of threads, each over one key head's share of one sequence. The cache is split until the
+// SMs hold `blocks_per_sm` blocks, by whole tiles of 128 keys and at most 128 times
+// (FlashDecoding's heuristic, made continuous so that its parameter has a derivative); splits are
+// combined by a second kernel. A block walks its tiles one after another, which bounds a short
+// grid; the bandwidth bounds a long one, and an unsplit grid also waits for the walk that sticks
+// out. O(1).
 template <typename T>
 Cost<T> DecodeCost(const AttentionShape& shape, Precision precision,
                    const hardware::Accelerator& accelerator, const DecodeParameters<T>& p) {
+  constexpr double kTile = 128;
+  constexpr double kMostSplits = 128;
   Cost<T> cost;
   cost.flop_count = FlopCount(shape);
   cost.hbm_bytes = LeastBytes(shape, precision);
@@ -212,36 +232,44 @@ Cost<T> DecodeCost(const AttentionShape& shape, Precision precision,
   const double heads = static_cast<double>(shape.head_count);
   const double kv_heads = latent ? 1 : static_cast<double>(shape.kv_head_count);
   const double batch = static_cast<double>(shape.batch_size);
-  const double keys = static_cast<double>(shape.key_tokens);
-  // Kernels for grouped queries hold up to 32 heads in one block; some fall back to a block and a
-  // read per head beyond that.
-  const double group = heads / kv_heads;
-  const bool wide = !latent && group > 32;
+  const double tiles = std::ceil(static_cast<double>(shape.key_tokens) / kTile);
+  const bool wide = !latent && shape.head_count > kWidestSharedGroup * shape.kv_head_count;
   const T readers = wide ? kv_heads + p.wide_group_unshared * (heads - kv_heads) : T(kv_heads);
-  const T blocks = batch * readers;
-  const T idle_ratio = Max(T(0.0), sm_count / blocks - T(1.0));
-  const T split =
-      T(1.0) + (group > 1 || latent ? p.split_share : p.single_split_share) * idle_ratio;
-  const T load = Max(T(1.0), blocks * split / sm_count);
+
+  const T wanted = p.blocks_per_sm * sm_count / (batch * readers);
+  const T most_splits = Min(T(kMostSplits), Max(T(1.0), wanted));  // kinks at both ends
+  const T tiles_per_block = Max(T(1.0), tiles / most_splits);
+  const T split = tiles / tiles_per_block;
+  const T load = batch * readers * split / sm_count;
+  const double waves = std::ceil(ValueOf(load) - 1e-9);
+  // A key of a latent is one row of that width, not a key and a value.
   const double width =
-      (latent ? static_cast<double>(shape.latent_size) / 4 : static_cast<double>(shape.head_size)) /
+      (latent ? static_cast<double>(shape.latent_size) / 2 : static_cast<double>(shape.head_size)) /
       128;
-  const T chain = load * (keys * width) / split * p.key_seconds;
-  const T hbm = cost.hbm_bytes / (accelerator.hbm_bandwidth_bytes_per_second * p.hbm_efficiency);
-  const T l2 = KeyValueBytes(shape) * readers / kv_heads /
-               (accelerator.l2_bandwidth_bytes_per_second * p.l2_efficiency);
+  const T walk = (tiles_per_block - T(1.0)) * (kTile * width) * p.key_seconds;
+  const double key_value_bytes = KeyValueBytes(shape);
+  const T hbm = key_value_bytes / (accelerator.hbm_bandwidth_bytes_per_second * p.hbm_efficiency);
+  const T l2 = readers * (key_value_bytes / kv_heads / accelerator.l2_bandwidth_bytes_per_second);
   const T compute = cost.flop_count / (rate * p.compute_efficiency);
-  const T block_seconds = group > 1 && !(wide && ValueOf(p.wide_group_unshared) > 0.5)
-                              ? p.group_block_seconds
-                              : p.single_block_seconds;
-  const T memory = Max(hbm, l2);
-  const T math = Max(compute, chain);
-  cost.seconds = p.fixed_seconds + Max(memory, math) + load * block_seconds;
-  cost.binding = ValueOf(p.fixed_seconds) > std::max(ValueOf(math), ValueOf(memory))
-                     ? Binding::kLaunch
-                 : ValueOf(math) > ValueOf(memory) ? Binding::kMatrixRate
-                 : ValueOf(l2) > ValueOf(hbm)      ? Binding::kL2Bandwidth
-                                                   : Binding::kHbmBandwidth;
+  const T blocks = waves * p.block_seconds;
+  const T even = Max(Max(hbm, l2), Max(compute, blocks));
+  // Grids that fit on the SMs at once, split ones among them, have no wave left over.
+  const T left_over = Min(T(1.0), Max(T(0.0), load - Max(T(1.0), p.blocks_per_sm)));
+  const T chain = blocks + walk;
+  const T body = Max(chain, even + p.tail * left_over * walk);
+  const bool packed = heads > kv_heads && kv_heads > 1 && batch > 1;
+  const T combine =
+      p.combine_seconds * Min(T(1.0), split - T(1.0)) + p.split_seconds * (split - T(1.0));
+  const double query_bytes = cost.hbm_bytes - key_value_bytes;
+  const T launch = p.fixed_seconds + combine + (packed ? p.pack_seconds : T(0.0));
+  cost.seconds = launch + body +
+                 query_bytes / (accelerator.hbm_bandwidth_bytes_per_second * p.query_efficiency);
+  const double longest = ValueOf(body);
+  cost.binding = ValueOf(launch) > longest      ? Binding::kLaunch
+                 : ValueOf(hbm) >= longest      ? Binding::kHbmBandwidth
+                 : ValueOf(l2) >= longest       ? Binding::kL2Bandwidth
+                 : ValueOf(hbm) > 0.5 * longest ? Binding::kHbmBandwidth
+                                                : Binding::kMatrixRate;
   ApplyRoofline(accelerator, rate, cost);
   return cost;
 }

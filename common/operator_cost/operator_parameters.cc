@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/operator_cost/operator_parameters.h"
 
+#include <algorithm>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +24,8 @@ constexpr std::array<absl::string_view, kBlockCount> kBlockNames = {"gemm.fp32",
                                                                     "attention.backward",
                                                                     "attention.decode.16bit",
                                                                     "attention.decode.8bit",
+                                                                    "attention.decode.ungrouped",
+                                                                    "attention.decode.wide",
                                                                     "attention.decode.latent",
                                                                     "memory_bound.norm",
                                                                     "memory_bound.softmax",
@@ -45,9 +48,9 @@ constexpr std::array<absl::string_view, 5> kPrefillProfile = {
     "peak_efficiency", "tile_fixed_seconds", "hbm_efficiency", "packed_share", "fixed_seconds"};
 constexpr std::array<absl::string_view, 3> kMemoryBoundProfile = {"hbm_efficiency", "l2_efficiency",
                                                                   "fixed_seconds"};
-constexpr std::array<absl::string_view, 6> kDecodeProfile = {
-    "single_split_share",  "hbm_efficiency",      "single_block_seconds",
-    "group_block_seconds", "wide_group_unshared", "fixed_seconds"};
+constexpr std::array<absl::string_view, 7> kDecodeProfile = {
+    "hbm_efficiency",  "key_seconds",         "block_seconds", "blocks_per_sm",
+    "combine_seconds", "wide_group_unshared", "fixed_seconds"};
 
 bool Between(Block block, Block first, int count) {
   const int offset = static_cast<int>(block) - static_cast<int>(first);
@@ -89,8 +92,11 @@ Block AttentionBlock(const AttentionShape& shape, Precision precision) {
     case AttentionPhase::kBackward:
       return Block::kBackward;
     case AttentionPhase::kDecode:
-
       if (latent) return Block::kLatentDecode;
+      // Libraries have kernels of their own for heads that share no keys, and none, or others, for
+      // very wide groups.
+      if (shape.head_count == shape.kv_head_count) return Block::kUngroupedDecode;
+      if (shape.head_count > kWidestSharedGroup * shape.kv_head_count) return Block::kWideDecode;
       return hardware::BytesPerElement(shape.kv_precision) < 2 ? Block::kDecode8Bit
                                                                : Block::kDecode;
   }
@@ -124,6 +130,37 @@ Block MemoryBoundBlock(MemoryBoundKind kind) {
       return Block::kOptimizer;
   }
   return Block::kElementwise;
+}
+
+// Whose values stand in for a block that nothing was fitted on: the nearest block of the same
+// formula, which knows the accelerator's bandwidths and launches. Its own where there is none.
+Block StandIn(Block block) {
+  switch (block) {
+    case Block::kGemmFp8Block:
+      return Block::kGemmFp8;
+    case Block::kGemmFp8:
+    case Block::kGemmInt8:
+      return Block::kGemm16Bit;
+    case Block::kPrefill8Bit:
+      return Block::kPrefill16Bit;
+    case Block::kDecode8Bit:
+    case Block::kUngroupedDecode:
+    case Block::kWideDecode:
+      return Block::kDecode;
+    case Block::kExpertFfn8BitBlock:
+      return Block::kExpertFfn8Bit;
+    case Block::kExpertFfn8Bit:
+      return Block::kExpertFfn16Bit;
+    default:
+      return block;
+  }
+}
+
+bool HasValues(const parameters::ParameterSet& set, absl::string_view accelerator, Block block) {
+  const auto descriptors = BlockDescriptors(block);
+  return std::any_of(descriptors.begin(), descriptors.end(), [&](const ParameterDescriptor& d) {
+    return set.Find(accelerator, "", absl::StrCat(BlockName(block), ".", d.name)).has_value();
+  });
 }
 
 }  // namespace
@@ -193,6 +230,9 @@ OperatorParameters<double> ResolveOperatorParameters(const parameters::Parameter
   OperatorParameters<double> p;
   p.transferred = source.transferred;
   const auto values = [&](Block block) {
+    while (!HasValues(set, source.accelerator, block) && StandIn(block) != block) {
+      block = StandIn(block);
+    }
     const auto descriptors = BlockDescriptors(block);
     return parameters::BlockValues(set, source, profile, BlockName(block), descriptors.data(),
                                    static_cast<int>(descriptors.size()));

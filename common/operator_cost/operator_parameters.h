@@ -33,6 +33,8 @@ enum class Block : int {
   kBackward,
   kDecode,
   kDecode8Bit,
+  kUngroupedDecode,
+  kWideDecode,
   kLatentDecode,
   kNorm,
   kSoftmax,
@@ -47,10 +49,10 @@ enum class Block : int {
   kExpertFfn8Bit,
   kExpertFfn8BitBlock,
 };
-inline constexpr int kBlockCount = 26;
+inline constexpr int kBlockCount = 28;
 inline constexpr int kGemmBlockCount = 7;
 inline constexpr int kPrefillBlockCount = 3;
-inline constexpr int kDecodeBlockCount = 3;
+inline constexpr int kDecodeBlockCount = 5;
 inline constexpr int kMemoryBoundBlockCount = 9;
 inline constexpr int kExpertFfnBlockCount = 3;
 

@@ -57,6 +57,23 @@ TEST(ResolveOperatorParameters, TakesTheProfilesValueThenTheSharedThenTheInitial
             kGemmDescriptors[7].initial);
 }
 
+TEST(ResolveOperatorParameters, OfABlockWithoutValuesAreTheNearestOfItsFormula) {
+  AcceleratorParameters a100;
+  a100.shared["attention.decode.16bit.hbm_efficiency"] = {0.6, 0.01};
+  a100.shared["attention.decode.wide.hbm_efficiency"] = {0.4, 0.01};
+  const OperatorParameters<double> p = ResolveOperatorParameters(
+      ParameterSet({.name = "test"}, {{"test-a100", a100}}), TestA100(), "");
+  const auto efficiency = [&p](Block block) {
+    return p.decode[static_cast<size_t>(block) - static_cast<size_t>(Block::kDecode)]
+        .hbm_efficiency;
+  };
+  EXPECT_EQ(efficiency(Block::kUngroupedDecode), 0.6);
+  EXPECT_EQ(efficiency(Block::kDecode8Bit), 0.6);
+  EXPECT_EQ(efficiency(Block::kWideDecode), 0.4);
+  // A latent is read by a formula's other branch: it has no nearest.
+  EXPECT_EQ(efficiency(Block::kLatentDecode), kDecodeDescriptors[0].initial);
+}
+
 TEST(ResolveOperatorParameters, OfAnotherAcceleratorAreTransferredFromItsDonor) {
   hardware::Accelerator other = TestH100();
   other.parameter_donor = "test-a100";
