@@ -75,6 +75,9 @@ constexpr ProfileFact kFacts[] = {
     {"", "nanotron", "training.fused_gradient_sum", 0},
     // nanotron's ZeRO-1 scatters and gathers tensor by tensor: four matrices and two norms a layer.
     {"", "nanotron", "training.shard_messages_per_layer", 6},
+    // Without ZeRO it reduces bucket by bucket: 25 MB of bf16 gradients (ddp_bucket_cap_mb of its
+    // configuration and of PyTorch), summed and sent in fp32.
+    {"", "nanotron", "training.reduce_bucket_bytes", 5e7},
     // FlashAttention-2 on Hopper: up to 335 TFLOP/s forward and backward together (Dao 2023,
     // section 4.1), where the fitted kernels of the FlashAttention-3 generation reach about 500.
     {"h100", "nanotron", "training.attention_slowdown", 1.5},
@@ -210,7 +213,8 @@ class Fitter {
                      t.compute_slowdown,     t.memory_pass_factor,      t.tensor_parallel_hidden,
                      t.data_parallel_hidden, t.collective_host_seconds, t.attention_slowdown,
                      t.fused_attention,      t.loss_pass_factor,        t.fused_gradient_sum,
-                     t.pipeline_send_hidden, t.pipeline_send_split,     t.shard_messages_per_layer};
+                     t.pipeline_send_hidden, t.pipeline_send_split,     t.shard_messages_per_layer,
+                     t.reduce_bucket_bytes};
       // Facts about a framework's code, most of which choose the kernels that were priced.
       std::fill(times.constant.begin() + orchestrator::kFittedTrainingParameters,
                 times.constant.end(), true);

@@ -30,16 +30,17 @@ struct TrainingParameters {
   T pipeline_send_hidden;
   T pipeline_send_split;
   T shard_messages_per_layer;
+  T reduce_bucket_bytes;
 
   static TrainingParameters FromArray(const T* v) {
     return {v[0], v[1], v[2],  v[3],  v[4],  v[5],  v[6], v[7],
-            v[8], v[9], v[10], v[11], v[12], v[13], v[14]};
+            v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]};
   }
 };
 inline constexpr absl::string_view kTrainingBlock = "training";
 // The first eight are fitted; the rest are facts about a framework's code, held in a fit.
 inline constexpr size_t kFittedTrainingParameters = 8;
-inline constexpr std::array<parameters::ParameterDescriptor, 15> kTrainingDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 16> kTrainingDescriptors = {{
     {"step_seconds", 0.01, 0, 10,
      "Host time of one optimizer step outside all kernels (data loading, logging), seconds"},
     {"micro_batch_seconds", 1e-3, 0, 1,
@@ -72,6 +73,8 @@ inline constexpr std::array<parameters::ParameterDescriptor, 15> kTrainingDescri
      "0: where ZeRO shards, each tensor parallel rank sends a whole activation; 1: its part of it"},
     {"shard_messages_per_layer", 0, 0, 64,
      "Messages per layer in which ZeRO-1 and 2 exchange gradients and weights; 0: one for all"},
+    {"reduce_bucket_bytes", 0, 0, 1e12,
+     "Bytes of one message in which gradients are all-reduced without ZeRO; 0: one for all"},
 }};
 
 // What an inference engine adds to the time of its kernels.

@@ -59,6 +59,7 @@ struct GraphOptions {
   double loss_pass_factor = 1;       // memory traffic of cross-entropy over that of one kernel
   bool fused_gradient_sum = true;    // micro-batches' gradients are summed inside matrix kernels
   double shard_messages_per_layer = 0;  // of ZeRO-1 and 2 once a step; 0: one for all layers
+  double reduce_bucket_bytes = 0;       // of a message of an all-reduce of gradients; 0: all
   bool pipeline_send_split = true;      // tensor parallel ranks share a pipeline send
 };
 

@@ -224,6 +224,7 @@ GraphOptions OptionsFor(const Job& job, const FrameworkParameters<double>& param
           .loss_pass_factor = training.loss_pass_factor,
           .fused_gradient_sum = training.fused_gradient_sum >= 0.5,
           .shard_messages_per_layer = training.shard_messages_per_layer,
+          .reduce_bucket_bytes = training.reduce_bucket_bytes,
           .pipeline_send_split = job.plan.zero_stage == 0 || training.pipeline_send_split >= 0.5};
 }
 

@@ -22,8 +22,9 @@ std::vector<int64_t> ChunkLayerCounts(int64_t layer_count, int64_t chunk_count) 
 
 namespace {
 
-// Cuts where the weights visited by a token, counted through the layers and the head, pass the
-// even shares.
+// Cuts by the weights that a token visits, counted through the layers and the head: a stage takes
+// layers until all so far reach the even share (nanotron's thresholds on cumulative block costs).
+// The head is in the shares, and lies on the last stage beside the loss.
 std::vector<Chunk> ChunksByCompute(const ModelArchitecture& model, int64_t chunk_count) {
   const workload::ParameterCounts counts = workload::CountParameters(model);
   const double attention = static_cast<double>(counts.attention_per_layer);
@@ -42,17 +43,17 @@ std::vector<Chunk> ChunksByCompute(const ModelArchitecture& model, int64_t chunk
   chunks.front().has_embedding = true;
   size_t at = 0;
   double sum = 0;
-  const auto place = [&](double cost) -> Chunk& {
-    Chunk& chunk = chunks[at];
+  const auto place = [&](double cost) {
+    ++chunks[at].layer_count;
     sum += cost;
-    const double share = static_cast<double>(at + 1) / static_cast<double>(chunk_count);
-    if (sum > total * share && at + 1 < chunks.size()) ++at;
-    return chunk;
+    const bool reached =
+        sum * static_cast<double>(chunk_count) >= total * static_cast<double>(at + 1);
+    if (reached && at + 1 < chunks.size()) ++at;
   };
   for (int64_t layer = 0; layer < model.layer_count; ++layer) {
-    ++place(layer < counts.dense_layer_count ? dense : mixture).layer_count;
+    place(layer < counts.dense_layer_count ? dense : mixture);
   }
-  place(head).has_head = true;
+  chunks.back().has_head = true;
   return chunks;
 }
 

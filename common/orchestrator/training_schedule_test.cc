@@ -95,21 +95,46 @@ TEST(Straggler, SplitsItsPipelineRankFromTheOthersAlike) {
 }
 
 // Layers of hidden 2048 and ffn 8192 (gated): 4 h^2 + 3 h f = 67.1e6 weights; a head of 131072 rows
-// 268.4e6, as four layers. 20 units over 8 ranks: a rank closes when it passes 2.5 units times its
-// number; the head lies on the seventh rank and leaves the last one empty.
+// 268.4e6, as four layers. 20 units over 8 ranks: a rank closes when all so far reach 2.5 units
+// times its number; the head lies on the last one. Over 4 ranks shares are whole: five layers each.
 TEST(StageSplit, ByComputeCountsTheHead) {
   Job job = Megatron175();
   job.model = LlamaModel(2048, 16, 32, 32, 8192);
   job.model.vocabulary_size = 131072;
   job.plan.stage_split = workload::StageSplit::kCompute;
-  job.plan.pipeline_parallel_size = 8;
   job.plan.virtual_pipeline_size = 1;
-  const std::vector<Chunk> chunks = ModelChunks(job);
-  std::vector<int64_t> layers;
-  for (const Chunk& chunk : chunks) layers.push_back(chunk.layer_count);
-  EXPECT_EQ(layers, (std::vector<int64_t>{3, 3, 2, 3, 2, 3, 0, 0}));
-  EXPECT_TRUE(chunks[6].has_head);
-  EXPECT_FALSE(chunks[7].has_head);
+  const auto layers = [&](int64_t ranks) {
+    job.plan.pipeline_parallel_size = ranks;
+    std::vector<int64_t> counts;
+    for (const Chunk& chunk : ModelChunks(job)) counts.push_back(chunk.layer_count);
+    EXPECT_TRUE(ModelChunks(job).back().has_head);
+    return counts;
+  };
+  EXPECT_EQ(layers(8), (std::vector<int64_t>{3, 2, 3, 2, 3, 2, 1, 0}));
+  EXPECT_EQ(layers(4), (std::vector<int64_t>{5, 5, 5, 1}));
+}
+
+// Without ZeRO the gradients of a rank are all-reduced in messages no larger than a bucket, that
+// together carry the same bytes.
+TEST(GradientReduction, BucketsCarryTheSameBytes) {
+  Job job = Megatron175();
+  job.plan.data_parallel_size = 4;
+  job.gpu_count *= 4;
+  GraphOptions options;
+  const TrainingGraph whole = BuildTrainingGraph(job, options);
+  options.reduce_bucket_bytes = 5e7;
+  const TrainingGraph buckets = BuildTrainingGraph(job, options);
+  const auto bytes = [](const TrainingGraph& graph) {
+    double sum = 0;
+    for (const CollectiveUse& use : graph.stages.front().reduce) {
+      sum += use.count * graph.collectives[static_cast<size_t>(use.index)].bytes;
+    }
+    return sum;
+  };
+  ASSERT_GT(bytes(whole), 5e7);
+  EXPECT_NEAR(bytes(buckets), bytes(whole), 1e-9 * bytes(whole));
+  const CollectiveUse& use = buckets.stages.front().reduce.front();
+  EXPECT_LE(buckets.collectives[static_cast<size_t>(use.index)].bytes, 5e7);
 }
 
 TEST(StageSplit, ListedLayersAreTakenAndCheckedAgainstTheModel) {
