@@ -13,6 +13,7 @@
 #include "common/base/status_macros.h"
 #include "common/base/violations.h"
 #include "common/catalog/hugging_face.h"
+#include "common/catalog/job_node_reader.h"
 #include "common/wire/convert.h"
 #include "common/wire/yaml_node.h"
 
@@ -27,10 +28,29 @@ YAML::Node ValueAt(const YAML::Node& map, const char* key) {
   return value.IsDefined() ? value : YAML::Node();
 }
 
+// The rules that hold whatever the plan and the GPU count turn out to be.
+absl::Status ValidateOpenJob(const workload::Job& job) {
+  base::Violations violations;
+  violations.RequireAtLeast<int64_t>("gpu_count", job.gpu_count, 1);
+  workload::Job small = job;
+  small.gpu_count = 1;
+  small.plan = {};
+  small.faults.clear();
+  for (const base::Violation& v : base::ViolationsOf(workload::ValidateJob(small))) {
+    // Pools of a fleet are counted against data parallel ranks.
+    if (!absl::StartsWith(v.field, "serving.")) violations.Add(v.field, v.description);
+  }
+  for (const base::Violation& v : base::ViolationsOf(workload::ValidateJob(job))) {
+    if (absl::StartsWith(v.field, "faults")) violations.Add(v.field, v.description);
+  }
+  return violations.ToStatus();
+}
+
 class JobReader {
  public:
-  JobReader(absl::string_view file_name, const Catalog& catalog, std::vector<std::string>* notes)
-      : file_name_(file_name), catalog_(catalog), notes_(notes) {}
+  JobReader(absl::string_view file_name, const Catalog& catalog, PlanIs plan,
+            std::vector<std::string>* notes)
+      : file_name_(file_name), catalog_(catalog), plan_(plan), notes_(notes) {}
 
   absl::StatusOr<workload::Job> Read(YAML::Node root, const std::vector<std::string>& overrides) {
     for (const std::string& text : overrides) ApplyOverride(root, text);
@@ -48,7 +68,9 @@ class JobReader {
     FillDefaults(proto);
 
     absl::StatusOr<workload::Job> job = wire::FromProto(proto);
-    const absl::Status checked = job.ok() ? workload::ValidateJob(*job) : job.status();
+    const absl::Status checked = !job.ok()                   ? job.status()
+                                 : plan_ == PlanIs::kChosen ? workload::ValidateJob(*job)
+                                                             : ValidateOpenJob(*job);
     AddWhatFollows(checked, model_read, cluster_read);
     if (violations_.empty()) return job;
     const bool only_unknown_names = violations_.items().size() == not_found_count_;
@@ -402,6 +424,7 @@ class JobReader {
 
   absl::string_view file_name_;
   const Catalog& catalog_;
+  const PlanIs plan_;
   std::vector<std::string>* notes_;
   base::Violations violations_;
   size_t not_found_count_ = 0;
@@ -409,17 +432,24 @@ class JobReader {
 
 }  // namespace
 
-absl::StatusOr<workload::Job> ReadJob(absl::string_view yaml_text, absl::string_view file_name,
-                                      const std::vector<std::string>& set_overrides,
-                                      const Catalog& catalog, std::vector<std::string>* notes) {
-  SEXTANT_ASSIGN_OR_RETURN(YAML::Node root, wire::LoadYaml(yaml_text, file_name));
+absl::StatusOr<workload::Job> ReadJobNode(YAML::Node root, absl::string_view file_name,
+                                          const std::vector<std::string>& set_overrides,
+                                          const Catalog& catalog, PlanIs plan,
+                                          std::vector<std::string>* notes) {
   if (root.IsNull()) root = YAML::Node(YAML::NodeType::Map);
   if (!root.IsMap()) {
     base::Violations violations;
     violations.Add(file_name, "must be a mapping with model, cluster and training or inference");
     return violations.ToStatus();
   }
-  return JobReader(file_name, catalog, notes).Read(root, set_overrides);
+  return JobReader(file_name, catalog, plan, notes).Read(root, set_overrides);
+}
+
+absl::StatusOr<workload::Job> ReadJob(absl::string_view yaml_text, absl::string_view file_name,
+                                      const std::vector<std::string>& set_overrides,
+                                      const Catalog& catalog, std::vector<std::string>* notes) {
+  SEXTANT_ASSIGN_OR_RETURN(YAML::Node root, wire::LoadYaml(yaml_text, file_name));
+  return ReadJobNode(root, file_name, set_overrides, catalog, PlanIs::kChosen, notes);
 }
 
 }  // namespace sextant::catalog

@@ -30,7 +30,10 @@ struct PowerProfile {
   Estimate memory;              // work that device memory bounds
   Estimate communication;       // exposed collectives and transfers
   Estimate host_watts_per_gpu;  // CPUs, memory, NICs, fans of the node, per GPU
-  Estimate facility_overhead;   // power usage effectiveness: facility over equipment, >= 1
+  Estimate facility_overhead = {1, 1, 1};  // power usage effectiveness: facility over equipment
+
+  // False where no profile was given: energy is then unknown, not zero.
+  bool IsKnown() const { return compute.value > 0; }
 
   friend bool operator==(const PowerProfile&, const PowerProfile&) = default;
 };

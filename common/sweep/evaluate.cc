@@ -44,8 +44,10 @@ Metrics MetricsOf(const workload::Job& job, const orchestrator::Prediction& pred
   m[Metric::kTimeToFirstTokenSeconds] = prediction.time_to_first_token_seconds.value_or(kAbsent);
   m[Metric::kInterTokenLatencySeconds] = prediction.inter_token_latency_seconds.value_or(kAbsent);
   const double tokens = energy::TokenCount(prediction);
-  m[Metric::kEnergyJoulesPerToken] =
-      energy::EnergyJoules(job, prediction, economics.power).value / tokens;
+  if (economics.power.IsKnown()) {
+    m[Metric::kEnergyJoulesPerToken] =
+        energy::EnergyJoules(job, prediction, economics.power).value / tokens;
+  }
   const auto cost = energy::CostDollars(job, prediction, economics);
   m[Metric::kCostDollarsPerMillionTokens] = cost.has_value() ? cost->value / tokens * 1e6 : kAbsent;
   return m;

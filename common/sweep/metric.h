@@ -3,6 +3,7 @@
 #define SEXTANT_COMMON_SWEEP_METRIC_H_
 
 #include <array>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,11 @@ absl::StatusOr<Metric> ParseMetric(absl::string_view name);
 std::vector<std::string> MetricNames();
 bool LessIsBetter(Metric metric);
 
-// Values of one point; NaN where a metric does not apply.
+// Values of one point; NaN where a metric does not apply or is not known.
 struct Metrics {
-  std::array<double, kMetricCount> values{};
+  std::array<double, kMetricCount> values;
+
+  Metrics() { values.fill(std::numeric_limits<double>::quiet_NaN()); }
 
   double& operator[](Metric metric) { return values[static_cast<size_t>(metric)]; }
   double operator[](Metric metric) const { return values[static_cast<size_t>(metric)]; }

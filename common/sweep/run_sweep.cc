@@ -35,6 +35,7 @@ struct Block {
 struct Partition {
   std::vector<Block> blocks;
   int64_t candidate_count = 0;  // in them
+  int64_t whole_count = 0;      // of all shards
 };
 
 Partition BlocksOf(const SweepSpec& spec, const Shard& shard) {
@@ -54,6 +55,7 @@ Partition BlocksOf(const SweepSpec& spec, const Shard& shard) {
       id += static_cast<uint64_t>(count);
     }
   }
+  partition.whole_count = static_cast<int64_t>(id);
   return partition;
 }
 
@@ -76,7 +78,8 @@ class Runner {
     oneapi::tbb::task_arena arena(threads);
     arena.execute([&] { RunPipeline(static_cast<size_t>(threads) * 4); });
     if (!error_.ok()) return error_;
-    SweepResult result{.summary = std::move(summary_), .complete = !stopped_.load()};
+    SweepResult result{.summary = std::move(summary_), .complete = !stopped_.load(),
+                       .whole_candidate_count = partition_.whole_count};
     return result;
   }
 

@@ -70,6 +70,7 @@ struct Row {
 struct SweepResult {
   Summary summary;
   bool complete = true;               // false: stopped by on_progress
+  int64_t whole_candidate_count = 0;  // of all shards
   std::vector<std::string> excluded;  // sizes that were never listed, and why
   std::string parameter_set;
 };

@@ -100,9 +100,15 @@ struct CellChoices {
   bool ChunksFit(int64_t chunk_count, int64_t micro_batch, int64_t pipeline) const {
     return chunk_count == 1 || (interleaves && Divides(pipeline, replica_batch / micro_batch));
   }
-  std::vector<int64_t> SchedulesFor(int64_t chunk_count) const {
+  std::vector<int64_t> SchedulesFor(int64_t chunk_count, int64_t micro_batch,
+                                    int64_t pipeline) const {
     if (chunk_count > 1) return {kInterleaved};
-    return schedules;
+    std::vector<int64_t> legal = schedules;
+    // Two directions of a pipeline need ranks and micro-batches in pairs.
+    if (pipeline % 2 != 0 || (pipeline > 1 && replica_batch / micro_batch % 2 != 0)) {
+      std::erase(legal, static_cast<int64_t>(PipelineSchedule::kDualPipe));
+    }
+    return OneIf(pipeline == 1, legal);
   }
 };
 
@@ -132,7 +138,12 @@ std::vector<int64_t> MicroBatchSizes(const PlanSpace& space, const Job& job, con
 }
 
 std::vector<int64_t> AllSchedules() {
-  return {static_cast<int64_t>(PipelineSchedule::kGpipe), kPlain, kInterleaved};
+  return {static_cast<int64_t>(PipelineSchedule::kGpipe),
+          kPlain,
+          kInterleaved,
+          static_cast<int64_t>(PipelineSchedule::kZeroBubbleH1),
+          static_cast<int64_t>(PipelineSchedule::kZeroBubbleH2),
+          static_cast<int64_t>(PipelineSchedule::kDualPipe)};
 }
 
 CellChoices ChoicesOf(const PlanSpace& space, const Job& job, const Cell& cell) {
@@ -156,7 +167,7 @@ CellChoices ChoicesOf(const PlanSpace& space, const Job& job, const Cell& cell) 
   for (const int64_t s : c.schedules) {
     if (std::find(distinct.begin(), distinct.end(), s) == distinct.end()) distinct.push_back(s);
   }
-  c.schedules = OneIf(cell.pipeline == 1, distinct);
+  c.schedules = distinct;
   return c;
 }
 
@@ -270,7 +281,7 @@ std::vector<Layout> EnumerateLayouts(const PlanSpace& space, const Job& base, co
   for_each(c.micro_batches, l.micro_batch, [&] {
     for_each(c.chunks, l.chunks, [&] {
       if (!c.ChunksFit(l.chunks, l.micro_batch, cell.pipeline)) return;
-      for_each(c.SchedulesFor(l.chunks), l.schedule, [&] {
+      for_each(c.SchedulesFor(l.chunks, l.micro_batch, cell.pipeline), l.schedule, [&] {
         for_each(c.experts, l.expert, [&] {
           for_each(c.sequence_parallel, l.sequence_parallel, [&] {
             for_each(c.recomputes, l.recompute,
@@ -289,7 +300,8 @@ int64_t CountLayouts(const PlanSpace& space, const Job& base, const Cell& cell) 
   for (const int64_t micro_batch : c.micro_batches) {
     for (const int64_t chunk_count : c.chunks) {
       if (!c.ChunksFit(chunk_count, micro_batch, cell.pipeline)) continue;
-      outer += chunk_count > 1 ? 1 : static_cast<int64_t>(c.schedules.size());
+      outer += static_cast<int64_t>(
+          c.SchedulesFor(chunk_count, micro_batch, cell.pipeline).size());
     }
   }
   return outer * Product(c);
@@ -298,6 +310,11 @@ int64_t CountLayouts(const PlanSpace& space, const Job& base, const Cell& cell) 
 std::vector<std::string> ExplainExclusions(const PlanSpace& space, const Job& base) {
   std::vector<std::string> sentences;
   if (base.gpu_count < 1) return sentences;
+  const int64_t available = base.cluster.node_count * base.cluster.gpus_per_node;
+  if (available > 0 && base.gpu_count > available) {
+    return {absl::StrCat("gpu_count ", base.gpu_count, ": cluster ", base.cluster.name, " has ",
+                         available, " GPUs")};
+  }
   const std::vector<int64_t> divisors = workload::Divisors(base.gpu_count);
   const auto excluded = [&](const Choice& choice, const auto& legal) {
     std::vector<int64_t> values;

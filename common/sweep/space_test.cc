@@ -94,7 +94,7 @@ TEST(Layouts, OfASmallMixtureAreExactlyTheLegalOnes) {
   const auto try_words = [&](Layout l) {
     for (int zero = 0; zero < (l.data * l.context == 1 ? 1 : 4); ++zero) {
       for (int sp = 0; sp < (l.tensor == 1 ? 1 : 2); ++sp) {
-        for (int schedule = 0; schedule < 3; ++schedule) {
+        for (int schedule = 0; schedule < 6; ++schedule) {
           if ((l.chunks > 1) != (schedule == 2)) continue;
           if (l.pipeline == 1 && schedule != 0) continue;
           for (int recompute = 0; recompute < 3; ++recompute) {

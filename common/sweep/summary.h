@@ -26,6 +26,8 @@ struct SummaryOptions {
   std::vector<Metric> pareto = {Metric::kTotalSeconds, Metric::kMemoryBytes};  // two or three
   size_t top_count = 20;
   size_t sample_count = 0;  // points kept for a picture of the whole
+
+  friend bool operator==(const SummaryOptions&, const SummaryOptions&) = default;
 };
 
 // Why points were turned down, each counted once under the first reason that holds.

@@ -23,6 +23,7 @@
 #include "services/cli/commands/parameters.h"
 #include "services/cli/commands/predict.h"
 #include "services/cli/commands/serve.h"
+#include "services/cli/commands/sweep.h"
 #include "services/cli/commands/validate.h"
 #include "services/cli/commands/watch_folder.h"
 #include "services/cli/common_options.h"
@@ -54,6 +55,7 @@ class Parser {
     app_.require_subcommand(1);
     app_.get_formatter()->column_width(34);
     AddPredict();
+    AddSweep();
     AddValidate();
     AddCalibrate();
     AddOperators();
@@ -182,9 +184,14 @@ class Parser {
     verb->add_option("job", options->job_file, "Job file (YAML or JSON); - is stdin")
         ->type_name("JOB.yaml")
         ->required();
-    verb->add_option("--set", options->overrides,
-                     "Override a field of the job, for example plan.tensor_parallel_size=4; may be "
-                     "repeated")
+    AddSet(*verb, &options->overrides);
+    AddOutput(*verb, {"text", "json"});
+  }
+
+  static void AddSet(CLI::App& verb, std::vector<std::string>* overrides) {
+    verb.add_option("--set", *overrides,
+                    "Override a field of the job, for example plan.tensor_parallel_size=4; may be "
+                    "repeated")
         ->type_name("PATH=VALUE")
         ->allow_extra_args(false)
         ->check(CLI::Validator(
@@ -195,7 +202,37 @@ class Parser {
                          : std::string();
             },
             ""));
-    AddOutput(*verb, {"text", "json"});
+  }
+
+  void AddSweep() {
+    CLI::App* verb = AddVerb(app_, "sweep", "Find the best plans of a whole space", nullptr);
+    verb->require_subcommand(1);
+    auto options = std::make_shared<SweepOptions>();
+    CLI::App* run = AddVerb(*verb, "run", "Evaluate every point of a sweep file, or plan of a job",
+                            [this, options] { return RunSweepFile(common_, *options, terminal_); });
+    run->add_option("sweep", options->sweep_file, "Sweep or job file (YAML or JSON); - is stdin")
+        ->type_name("SWEEP.yaml")
+        ->required();
+    AddSet(*run, &options->overrides);
+    run->add_option("--top", options->top_count, "Rows of the best points [the file's, or 20]")
+        ->type_name("COUNT")
+        ->check(CLI::Range(0, 100000).description(""));
+    run->add_option("--shard", options->shard,
+                    "Only part I of N of the space, I from 0; 'sweep merge' joins the parts")
+        ->type_name("I/N");
+    run->add_option("--threads", options->thread_count, "Threads [one per core]")
+        ->type_name("COUNT")
+        ->check(CLI::Range(0, 1024).description(""));
+    AddOutput(*run, {"text", "csv", "json"});
+
+    auto files = std::make_shared<std::vector<std::string>>();
+    CLI::App* merge =
+        AddVerb(*verb, "merge", "Join the answers of all shards (JSON) into that of the whole",
+                [this, files] { return MergeSweeps(common_, *files, terminal_); });
+    merge->add_option("result", *files, "Answers of 'sweep run --shard ... --output json'")
+        ->type_name("RESULT.json")
+        ->required();
+    AddOutput(*merge, {"text", "csv", "json"});
   }
 
   void AddValidate() {
@@ -495,9 +532,15 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, const Environ
     return ExitCode::kUsage;
   }
 
+  // "sweep FILE" is short for "sweep run FILE".
+  std::vector<std::string> words = arguments;
+  if (words.size() > 1 && words[0] == "sweep" && words[1] != "run" && words[1] != "merge" &&
+      (words[1] == "-" || words[1].rfind('-', 0) != 0)) {
+    words.insert(words.begin() + 1, "run");
+  }
   // CLI11 reports by throwing; nothing of ours does.
   try {
-    parser.Parse(arguments);
+    parser.Parse(words);
   } catch (const CLI::CallForHelp&) {
     const CLI::App* reached = parser.Reached();
     terminal.Print(reached->help(
@@ -510,6 +553,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, const Environ
 
   const CommonOptions& common = parser.common();
   terminal.set_quiet(common.quiet);
+  terminal.set_err_is_terminal(isatty(STDERR_FILENO) == 1);
   terminal.set_color(!common.no_color && isatty(STDOUT_FILENO) == 1,
                      !common.no_color && isatty(STDERR_FILENO) == 1);
   if (!parser.runs_until_stopped()) {

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <csignal>
 #include <cstring>
 
 #include "services/cli/exit_code.h"
@@ -20,7 +21,14 @@ void ExitWith(const char* message, ExitCode code) {
   _exit(static_cast<int>(code));
 }
 
+volatile std::sig_atomic_t interrupted = 0;
+
 void OnInterrupt(int) { ExitWith("sextant: interrupted\n", ExitCode::kInterrupted); }
+
+void OnFirstInterrupt(int) {
+  if (interrupted != 0) OnInterrupt(0);
+  interrupted = 1;
+}
 
 void OnDeadline(int) {
   ExitWith("sextant: error: not done within --timeout\nhint: give it more seconds\n",
@@ -39,6 +47,13 @@ void ExitOnInterrupt() {
   Handle(SIGINT, OnInterrupt);
   Handle(SIGTERM, OnInterrupt);
 }
+
+void NoteInterrupts() {
+  Handle(SIGINT, OnFirstInterrupt);
+  Handle(SIGTERM, OnFirstInterrupt);
+}
+
+bool Interrupted() { return interrupted != 0; }
 
 void ExitAfter(double seconds) {
   Handle(SIGALRM, OnDeadline);

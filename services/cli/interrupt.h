@@ -8,6 +8,11 @@ namespace sextant::cli {
 // Only for verbs that answer and end; `serve` drains instead.
 void ExitOnInterrupt();
 
+// From now on the first SIGINT or SIGTERM only makes Interrupted() true, so that what is done can
+// still be answered; the second ends the process as above.
+void NoteInterrupts();
+bool Interrupted();
+
 // The process ends with ExitCode::kUnavailable unless it is done in `seconds` (> 0).
 void ExitAfter(double seconds);
 

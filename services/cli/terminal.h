@@ -26,6 +26,9 @@ class Terminal {
     err_color_ = err_color;
   }
 
+  void set_err_is_terminal(bool is_terminal) { err_is_terminal_ = is_terminal; }
+  bool err_is_terminal() const { return err_is_terminal_; }
+
   void Print(absl::string_view text) { out_.write(text.data(), static_cast<long>(text.size())); }
   // "sextant: warning: ..." unless quiet.
   void Warn(absl::string_view message);
@@ -52,6 +55,7 @@ class Terminal {
   bool quiet_ = false;
   bool out_color_ = false;
   bool err_color_ = false;
+  bool err_is_terminal_ = false;
 };
 
 // Adds what `status` says, each line under `name` (a file, a server): for commands that ask several

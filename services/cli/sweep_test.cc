@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sextant sweep` as a user meets it.
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/support/command.h"
+
+namespace sextant::cli {
+namespace {
+
+using nlohmann::json;
+using test_support::RunSextant;
+using testing::HasSubstr;
+
+constexpr char kSmall[] = R"(
+job:
+  model: llama-2-13b
+  cluster: dgx-a100
+  gpu_count: 16
+  training: {global_batch_size: 64, sequence_length: 4096}
+vary:
+  plan: all
+  gpu_count: [16, 24]
+sample: 10
+top: 5
+)";
+
+class Sweep : public testing::Test {
+ protected:
+  std::string File(const std::string& text) { return folder_.Write("sweep.yaml", text); }
+  const test_support::TemporaryFolder folder_;
+};
+
+// The law of every row: a prediction with its settings and its plan gives the same numbers.
+TEST_F(Sweep, PredictOfAnyRowGivesTheSameNumbers) {
+  const auto run = RunSextant({"sweep", File(kSmall), "--output", "json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json report = json::parse(run.out);
+  ASSERT_EQ(report["top"].size(), 5u);
+  const std::string job = folder_.Write(
+      "job.yaml",
+      "model: llama-2-13b\ncluster: dgx-a100\ngpu_count: 16\n"
+      "training: {global_batch_size: 64, sequence_length: 4096}\n");
+  for (const char* list : {"top", "pareto", "sample"}) {
+    const json& row = report[list].back();
+    std::vector<std::string> arguments = {"predict", job, "--output", "json"};
+    for (const json& setting : row["settings"]) {
+      arguments.insert(arguments.end(), {"--set", setting["path"].get<std::string>() + "=" +
+                                                      setting["value"].get<std::string>()});
+    }
+    for (const auto& [name, value] : row["plan"].items()) {
+      if (value.is_null() || value.is_array()) continue;
+      arguments.insert(arguments.end(),
+                       {"--set", "plan." + name + "=" +
+                                     (value.is_string() ? value.get<std::string>() : value.dump())});
+    }
+    const auto predicted = RunSextant(arguments);
+    ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+    const json prediction = json::parse(predicted.out);
+    for (const char* key : {"total_seconds", "interval_low_seconds", "interval_high_seconds",
+                            "tokens_per_second", "model_flops_utilization", "breakdown",
+                            "memory_breakdown", "warnings", "fits"}) {
+      EXPECT_EQ(row[key], prediction[key]) << list << " " << key;
+    }
+    EXPECT_EQ(row["memory_bytes"].get<double>(), prediction["memory_bytes"].get<double>());
+  }
+}
+
+TEST_F(Sweep, ShardsMergedAreTheWholeByteForByte) {
+  const std::string file = File(kSmall);
+  const auto whole = RunSextant({"sweep", "run", file, "--output", "json", "--threads", "2"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  std::vector<std::string> merge = {"sweep", "merge"};
+  for (const char* shard : {"2/3", "0/3", "1/3"}) {
+    const auto part =
+        RunSextant({"sweep", "run", file, "--output", "json", "--shard", shard, "--threads", "1"});
+    ASSERT_EQ(part.exit_code, 0) << part.err;
+    merge.push_back(folder_.Write("part" + std::string(1, shard[0]) + ".json", part.out));
+  }
+  for (const char* output : {"json", "csv", "text"}) {
+    std::vector<std::string> arguments = merge;
+    arguments.insert(arguments.end(), {"--output", output});
+    const auto merged = RunSextant(arguments);
+    EXPECT_EQ(merged.exit_code, 0) << merged.err;
+    EXPECT_EQ(merged.out, RunSextant({"sweep", "run", file, "--output", output}).out);
+  }
+  EXPECT_EQ(RunSextant({"sweep", "merge", merge[2], merge[3], "--output", "json"}).out.find(
+                "\"complete\": false") != std::string::npos,
+            true);
+  const auto twice = RunSextant({"sweep", "merge", merge[2], merge[2]});
+  EXPECT_EQ(twice.exit_code, 3);
+  EXPECT_THAT(twice.err, HasSubstr("given before"));
+}
+
+// INPUTS.md 56: limits are never relaxed; where nothing meets them the nearest is named, exit 6.
+TEST_F(Sweep, LimitsHoldForEveryRowOrTheModelSaysNo) {
+  const auto text = [](const char* limits) {
+    return std::string(R"(
+job:
+  model: llama-2-70b
+  cluster: dgx-h100
+  gpu_count: 8
+  inference: {prompt_tokens: 1024, output_tokens: 128}
+vary:
+  plan: all
+  inference.batch_size: [1, 4, 16, 64]
+limits: )") + limits;
+  };
+  const auto some = RunSextant(
+      {"sweep",
+       File(text("{time_to_first_token_seconds: 0.3, inter_token_latency_seconds: 0.03}\n")),
+       "--output", "json"});
+  ASSERT_EQ(some.exit_code, 0) << some.err;
+  const json report = json::parse(some.out);
+  ASSERT_FALSE(report["top"].empty());
+  for (const char* list : {"top", "pareto", "best"}) {
+    for (const json& row : report[list]) {
+      EXPECT_LE(row["time_to_first_token_seconds"], 0.3);
+      EXPECT_LE(row["inter_token_latency_seconds"], 0.03);
+    }
+  }
+  const auto none = RunSextant(
+      {"sweep", File(text("{inter_token_latency_seconds: 1e-6}\n")), "--output", "json"});
+  EXPECT_EQ(none.exit_code, 6);
+  EXPECT_TRUE(json::parse(none.out)["top"].empty());
+  EXPECT_FALSE(json::parse(none.out)["nearest"].empty());
+}
+
+TEST_F(Sweep, WrongFilesAndShardsAreRefusedByName) {
+  EXPECT_EQ(RunSextant({"sweep", File("job: 3x\nvari: 1\n")}).exit_code, 3);
+  EXPECT_EQ(RunSextant({"sweep", "run", "no-such.yaml"}).exit_code, 4);
+  const auto shard = RunSextant({"sweep", File(kSmall), "--shard", "3/3"});
+  EXPECT_EQ(shard.exit_code, 3);
+  EXPECT_THAT(shard.err, HasSubstr("from 0 to N-1"));
+}
+
+TEST_F(Sweep, CsvHasOneLinePerRowAndUnitsInItsColumns) {
+  const auto run = RunSextant({"sweep", File(kSmall), "--output", "csv", "--top", "3"});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_THAT(run.out, HasSubstr("list,rank,id,gpu_count,cluster"));
+  EXPECT_THAT(run.out, HasSubstr("\ntop,3,"));
+  EXPECT_THAT(run.out, HasSubstr("energy_joules_per_token"));
+}
+
+}  // namespace
+}  // namespace sextant::cli
