@@ -33,7 +33,7 @@ struct TrainingParameters {
   T reduce_bucket_bytes;
 
   static TrainingParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2],  v[3],  v[4],  v[5],  v[6], v[7],
+    return {v[0], v[1], v[2],  v[3],  v[4],  v[5],  v[6],  v[7],
             v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]};
   }
 };

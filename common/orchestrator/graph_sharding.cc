@@ -117,10 +117,9 @@ void GraphBuilder::Reduce(StageStep& step, double parameters, const Placement& g
   const double gradients = parameters * options_.gradient_bytes;
   const auto category = CommunicationClass::kShardedData;
   if (plan_.zero_stage == 0) {
-    const double buckets =
-        options_.reduce_bucket_bytes > 0
-            ? std::max(1.0, std::ceil(gradients / options_.reduce_bucket_bytes))
-            : 1.0;
+    const double buckets = options_.reduce_bucket_bytes > 0
+                               ? std::max(1.0, std::ceil(gradients / options_.reduce_bucket_bytes))
+                               : 1.0;
     step.reduce.push_back(
         Communicate(CollectiveKind::kAllReduce, gradients / buckets, group, category, buckets));
     return;

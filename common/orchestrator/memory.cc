@@ -306,4 +306,25 @@ MemoryPrediction PredictMemory(const Job& job, const MemoryParameters<double>& p
   return Report(heaviest, job, p);
 }
 
+int64_t LargestMicroBatchSize(const Job& job, const MemoryParameters<double>& p,
+                              bool fused_attention) {
+  const int64_t sequences = std::get<workload::TrainingWorkload>(job.workload).global_batch_size /
+                            job.plan.data_parallel_size;
+  std::vector<int64_t> divisors;
+  for (int64_t size = 1; size * size <= sequences; ++size) {
+    if (sequences % size != 0) continue;
+    divisors.push_back(size);
+    if (size * size != sequences) divisors.push_back(sequences / size);
+  }
+  std::sort(divisors.begin(), divisors.end());
+  // Memory grows with the micro-batch: fewer are in flight only where all of them are.
+  Job tried = job;
+  const auto first_too_large =
+      std::partition_point(divisors.begin(), divisors.end(), [&](int64_t size) {
+        tried.plan.micro_batch_size = size;
+        return PredictMemory(tried, p, fused_attention).fits;
+      });
+  return first_too_large == divisors.begin() ? 0 : *std::prev(first_too_large);
+}
+
 }  // namespace sextant::orchestrator

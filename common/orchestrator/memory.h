@@ -35,6 +35,12 @@ double MicroBatchesInFlight(const workload::ParallelPlan& plan, int64_t micro_ba
 // weights alone do not fit.
 int64_t KvCacheCapacityTokens(const workload::Job& job, const MemoryParameters<double>& p);
 
+// The largest micro-batch size that divides a data parallel rank's share of the batch and with
+// which a valid training job fits, the rest of its plan as it is; 0 where not even one sequence
+// does. O(log divisors) memory predictions.
+int64_t LargestMicroBatchSize(const workload::Job& job, const MemoryParameters<double>& p,
+                              bool fused_attention);
+
 }  // namespace sextant::orchestrator
 
 #endif  // SEXTANT_COMMON_ORCHESTRATOR_MEMORY_H_

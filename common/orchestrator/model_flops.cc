@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "common/orchestrator/graph.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <variant>
 
+#include "common/orchestrator/graph.h"
 #include "common/workload/job.h"
 
 namespace sextant::orchestrator {

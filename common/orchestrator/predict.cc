@@ -13,6 +13,7 @@
 #include "common/orchestrator/memory.h"
 #include "common/orchestrator/predict_serving.h"
 #include "common/orchestrator/pricing.h"
+#include "common/orchestrator/sensitivity.h"
 
 namespace sextant::orchestrator {
 namespace {
@@ -350,6 +351,10 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
     NoteExtrapolation(answers, parameters, job, prediction);
     PredictInference(job, graph, answers, parameters, prediction);
   }
+  if (options.sensitivities && !job.serving.has_value()) {
+    SEXTANT_ASSIGN_OR_RETURN(prediction.sensitivities,
+                             Sensitivities(job, parameters, operator_cost, network_time));
+  }
   const double gpus = static_cast<double>(job.gpu_count);
   prediction.tokens_per_second_per_gpu = prediction.tokens_per_second / gpus;
   const Job batch = job.serving.has_value() ? AsBatch(job, prediction) : job;
@@ -360,6 +365,10 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
   prediction.memory = PredictMemory(
       job.serving.has_value() ? LargestBatch(job, prediction, graph_options.schedule) : job,
       parameters.memory, graph_options.fused_attention);
+  if (job.IsTraining()) {
+    prediction.memory.largest_micro_batch_size =
+        LargestMicroBatchSize(job, parameters.memory, graph_options.fused_attention);
+  }
   if (!prediction.memory.fits &&
       prediction.memory.total_bytes <= prediction.memory.capacity_bytes) {
     prediction.warnings.push_back(

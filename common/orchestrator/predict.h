@@ -16,6 +16,9 @@ struct PredictOptions {
   // A framework profile that the parameter set does not know is answered with the accelerator's
   // shared values and marked as extrapolated, instead of refused.
   bool unknown_profile_is_default = false;
+  // Prediction::sensitivities are answered, for twelve more questions to the ports. A run of a serving
+  // load has none.
+  bool sensitivities = false;
 };
 
 // What will `job` do? Validates the job, builds its operator graph, asks each port once, and lays

@@ -260,5 +260,63 @@ TEST(Predict, UnknownProfilesAreRefusedOrFlagged) {
   EXPECT_THAT(flagged->warnings, ::testing::Contains(HasSubstr("megatron-ml")));
 }
 
+// Half a percent more of a resource changes the logarithm of the total by its elasticity times
+// ln 1.005. Tile and algorithm choices may flip between: a tenth of the largest is allowed.
+TEST(Sensitivities, AgreeWithFiniteChanges) {
+  const Job jobs[] = {Megatron175(), LlamaTraining(), LlamaServing()};
+  for (const Job& job : jobs) {
+    const absl::StatusOr<Prediction> base =
+        TryPredict(job, Uncalibrated(), {.sensitivities = true});
+    ASSERT_TRUE(base.ok()) << base.status();
+    ASSERT_EQ(base->sensitivities.size(), 6u);
+    double sum = 0;
+    for (const Sensitivity& s : base->sensitivities) {
+      Job faster = job;
+      hardware::Cluster& cluster = faster.cluster;
+      constexpr double kFactor = 1.005;
+      if (s.resource == "matrix_rate") {
+        for (double& rate : cluster.accelerator.matrix_flop_per_second) rate *= kFactor;
+      } else if (s.resource == "l2_bandwidth") {
+        cluster.accelerator.l2_bandwidth_bytes_per_second *= kFactor;
+      } else if (s.resource == "hbm_bandwidth") {
+        cluster.accelerator.hbm_bandwidth_bytes_per_second *= kFactor;
+      } else if (s.resource == "node_bandwidth") {
+        cluster.node_bandwidth_bytes_per_second *= kFactor;
+      } else if (s.resource == "network_bandwidth") {
+        cluster.network_bandwidth_bytes_per_second *= kFactor;
+      } else {
+        EXPECT_EQ(s.resource, "launch_overhead");
+        EXPECT_GE(s.elasticity, 0);
+        continue;
+      }
+      EXPECT_LE(s.elasticity, 1e-9) << s.resource;
+      sum += s.elasticity;
+      const double change =
+          std::log(PredictOrDie(faster).total_seconds / base->total_seconds) / std::log(kFactor);
+      EXPECT_NEAR(s.elasticity, change, 0.03) << s.resource;
+    }
+    // Twice as much of everything takes no less than half the time.
+    EXPECT_GE(sum, -1 - 1e-6);
+    EXPECT_LT(sum, -0.5);
+  }
+  EXPECT_TRUE(PredictOrDie(LlamaTraining()).sensitivities.empty());
+}
+
+TEST(LargestMicroBatch, FitsAndTheNextDoesNot) {
+  Job job = LlamaTraining();
+  auto& work = std::get<workload::TrainingWorkload>(job.workload);
+  work.global_batch_size = 256 * job.plan.data_parallel_size;
+  const Prediction prediction = PredictOrDie(job);
+  ASSERT_TRUE(prediction.memory.largest_micro_batch_size.has_value());
+  const int64_t largest = *prediction.memory.largest_micro_batch_size;
+  ASSERT_GT(largest, 0);
+  ASSERT_LT(largest, 256);
+  job.plan.micro_batch_size = largest;
+  EXPECT_TRUE(PredictOrDie(job).memory.fits);
+  job.plan.micro_batch_size = 2 * largest;
+  EXPECT_FALSE(PredictOrDie(job).memory.fits);
+  EXPECT_FALSE(PredictOrDie(LlamaServing()).memory.largest_micro_batch_size.has_value());
+}
+
 }  // namespace
 }  // namespace sextant::orchestrator

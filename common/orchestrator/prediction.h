@@ -42,8 +42,8 @@ struct MemoryPrediction {
 
 // Relative change of the total for a relative change of one resource.
 struct Sensitivity {
-  std::string resource;   // "matrix_rate", "hbm_bandwidth", "node_bandwidth", "network_bandwidth",
-                          // "launch_overhead"
+  std::string resource;   // "matrix_rate", "l2_bandwidth", "hbm_bandwidth", "node_bandwidth",
+                          // "network_bandwidth", "launch_overhead"
   double elasticity = 0;  // d ln(total_seconds) / d ln(resource)
 
   friend bool operator==(const Sensitivity&, const Sensitivity&) = default;

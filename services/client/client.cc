@@ -176,9 +176,11 @@ absl::Status Client::CheckHealth(const std::string& service) const {
                    grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));
 }
 
-absl::StatusOr<orchestrator::Prediction> Client::Predict(const workload::Job& job) const {
+absl::StatusOr<orchestrator::Prediction> Client::Predict(const workload::Job& job,
+                                                         bool sensitivities) const {
   Ask ask(target_, timeout_);
   orchestrator::v1::PredictRequest request;
+  request.set_sensitivities(sensitivities);
   *request.mutable_job() = wire::ToProto(job);
   orchestrator::v1::PredictResponse response;
   SEXTANT_RETURN_IF_ERROR(ask.Result(

@@ -56,7 +56,8 @@ class Client {
   absl::Status CheckHealth(const std::string& service = "") const;
 
   // Orchestrator.
-  absl::StatusOr<orchestrator::Prediction> Predict(const workload::Job& job) const;
+  absl::StatusOr<orchestrator::Prediction> Predict(const workload::Job& job,
+                                                   bool sensitivities = false) const;
   // One result for each job, in order; split into messages of what one may carry.
   absl::StatusOr<std::vector<absl::StatusOr<orchestrator::Prediction>>> PredictBatch(
       absl::Span<const workload::Job> jobs) const;

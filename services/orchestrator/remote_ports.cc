@@ -255,11 +255,11 @@ void RemoteServices::Count(const workload::Job& job,
   predictions_[kind][result].Increment();
 }
 
-absl::StatusOr<orchestrator::Prediction> RemoteServices::Predict(const workload::Job& job,
-                                                                 runtime::Call& call) {
+absl::StatusOr<orchestrator::Prediction> RemoteServices::Predict(
+    const workload::Job& job, const orchestrator::PredictOptions& options, runtime::Call& call) {
   RemoteOperatorCost operator_cost(*this, call);
   RemoteNetworkTime network_time(*this, call, operator_cost);
-  auto prediction = orchestrator::Predict(job, operator_cost, network_time);
+  auto prediction = orchestrator::Predict(job, operator_cost, network_time, options);
   Count(job, prediction);
   if (!prediction.ok()) return prediction;
   if (!network_time.other_version().empty()) {

@@ -9,7 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "common/orchestrator/ports.h"
-#include "common/orchestrator/prediction.h"
+#include "common/orchestrator/predict.h"
 #include "common/workload/job.h"
 #include "grpcpp/channel.h"
 #include "services/orchestrator/estimate_cache.h"
@@ -37,7 +37,9 @@ class RemoteServices {
   // at most one batch goes to each service, with what is not yet known. The prediction is made with
   // that one set; where the network service does not have it, the answer says so in a warning. Ends
   // by the deadline of `call`; UNAVAILABLE names the service that cannot be reached.
-  absl::StatusOr<orchestrator::Prediction> Predict(const workload::Job& job, runtime::Call& call);
+  absl::StatusOr<orchestrator::Prediction> Predict(const workload::Job& job,
+                                                   const orchestrator::PredictOptions& options,
+                                                   runtime::Call& call);
 
  private:
   friend class RemoteOperatorCost;

@@ -17,10 +17,11 @@ namespace {
 
 absl::StatusOr<types::v1::Prediction> PredictProto(RemoteServices& services,
                                                    const types::v1::Job& proto,
+                                                   const orchestrator::PredictOptions& options,
                                                    runtime::Call& call) {
   // Paths of violations are those of the job, the same as without a server.
   SEXTANT_ASSIGN_OR_RETURN(const workload::Job job, wire::FromProto(proto));
-  SEXTANT_ASSIGN_OR_RETURN(const auto prediction, services.Predict(job, call));
+  SEXTANT_ASSIGN_OR_RETURN(const auto prediction, services.Predict(job, options, call));
   return wire::ToProto(prediction);
 }
 
@@ -29,8 +30,9 @@ absl::StatusOr<types::v1::Prediction> PredictProto(RemoteServices& services,
 grpc::Status Service::Predict(grpc::ServerContext* context, const v1::PredictRequest* request,
                               v1::PredictResponse* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call& call) -> absl::Status {
-    SEXTANT_ASSIGN_OR_RETURN(*response->mutable_prediction(),
-                             PredictProto(services_, request->job(), call));
+    SEXTANT_ASSIGN_OR_RETURN(
+        *response->mutable_prediction(),
+        PredictProto(services_, request->job(), {.sensitivities = request->sensitivities()}, call));
     return call.Check();
   });
 }
@@ -48,7 +50,7 @@ grpc::Status Service::PredictBatch(grpc::ServerContext* context,
     }
     for (const types::v1::Job& job : request->jobs()) {
       SEXTANT_RETURN_IF_ERROR(call.Check());
-      auto prediction = PredictProto(services_, job, call);
+      auto prediction = PredictProto(services_, job, {}, call);
       v1::PredictResult* result = response->add_results();
       if (prediction.ok()) {
         *result->mutable_prediction() = *std::move(prediction);

@@ -21,7 +21,7 @@ absl::StatusOr<orchestrator::Prediction> PredictEmbedded(const CommonOptions& co
   SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
   orchestrator::LocalOperatorCost operator_cost(parameters);
   orchestrator::LocalNetworkTime network_time(parameters);
-  return orchestrator::Predict(job, operator_cost, network_time);
+  return orchestrator::Predict(job, operator_cost, network_time, {.sensitivities = true});
 }
 
 }  // namespace
@@ -36,9 +36,11 @@ absl::StatusOr<ExitCode> PredictJob(const CommonOptions& common, const PredictOp
       catalog::ReadJob(text, options.job_file == "-" ? "stdin" : options.job_file,
                        options.overrides, catalog, &notes));
   for (const std::string& note : notes) terminal.Note(note);
-  SEXTANT_ASSIGN_OR_RETURN(const orchestrator::Prediction prediction,
-                           common.server.empty() ? PredictEmbedded(common, job, catalog, terminal)
-                                                 : ConnectedClient(common, terminal).Predict(job));
+  SEXTANT_ASSIGN_OR_RETURN(
+      const orchestrator::Prediction prediction,
+      common.server.empty()
+          ? PredictEmbedded(common, job, catalog, terminal)
+          : ConnectedClient(common, terminal).Predict(job, /*sensitivities=*/true));
   terminal.Print(common.output == "json" ? PredictionJson(job, prediction)
                                          : PredictionText(job, prediction));
   if (prediction.memory.fits) return ExitCode::kOk;

@@ -2,6 +2,7 @@
 #include "services/cli/render/prediction.h"
 
 #include <algorithm>
+#include <cmath>
 #include <variant>
 #include <vector>
 
@@ -21,6 +22,10 @@ using workload::InferenceWorkload;
 using workload::Job;
 using workload::ParallelPlan;
 using workload::TrainingWorkload;
+
+// What counts as useful in model_flops_utilization.
+constexpr absl::string_view kModelFlopsConvention =
+    "no recomputation, causal attention as half of the full matrix, over the dense matrix rate";
 
 void WritePlan(const ParallelPlan& plan, JsonWriter* json) {
   json->Key("plan");
@@ -169,7 +174,9 @@ std::string AnswerText(const Job& job, const Prediction& prediction) {
       {"throughput",
        absl::StrCat(FormatRate(prediction.tokens_per_second, "tokens"), ", ",
                     FormatRate(prediction.tokens_per_second_per_gpu, "tokens"), " per GPU")});
-  table.AddRow({"model FLOPs utilization", FormatShare(prediction.model_flops_utilization)});
+  table.AddRow(
+      {"model FLOPs utilization", absl::StrCat(FormatShare(prediction.model_flops_utilization),
+                                               "  (", kModelFlopsConvention, ")")});
   const orchestrator::MemoryPrediction& memory = prediction.memory;
   table.AddRow({"memory per GPU",
                 absl::StrCat(FormatBytes(memory.total_bytes), " of ",
@@ -177,6 +184,12 @@ std::string AnswerText(const Job& job, const Prediction& prediction) {
                              memory.fits ? std::string("fits")
                                          : absl::StrCat("DOES NOT FIT, short of ",
                                                         FormatBytes(memory.shortfall_bytes)))});
+  if (memory.largest_micro_batch_size.has_value()) {
+    table.AddRow(
+        {"largest micro-batch that fits", *memory.largest_micro_batch_size > 0
+                                              ? absl::StrCat(*memory.largest_micro_batch_size)
+                                              : std::string("none")});
+  }
   if (prediction.kv_cache_capacity_tokens.has_value()) {
     table.AddRow(
         {"KV cache capacity", absl::StrCat(*prediction.kv_cache_capacity_tokens, " tokens")});
@@ -209,6 +222,7 @@ std::string PredictionJson(const Job& job, const Prediction& prediction) {
   json.Field("tokens_per_second", prediction.tokens_per_second);
   json.Field("tokens_per_second_per_gpu", prediction.tokens_per_second_per_gpu);
   json.Field("model_flops_utilization", prediction.model_flops_utilization);
+  json.Field("model_flops_convention", kModelFlopsConvention);
   json.Field("time_to_first_token_seconds", prediction.time_to_first_token_seconds);
   json.Field("inter_token_latency_seconds", prediction.inter_token_latency_seconds);
   json.Field("kv_cache_capacity_tokens", prediction.kv_cache_capacity_tokens);
@@ -224,6 +238,8 @@ std::string PredictionJson(const Job& job, const Prediction& prediction) {
   json.Field("memory_bytes", prediction.memory.total_bytes);
   json.Field("memory_capacity_bytes", prediction.memory.capacity_bytes);
   json.Field("shortfall_bytes", prediction.memory.shortfall_bytes);
+  json.Field("memory_reserved_bytes", prediction.memory.reserved_bytes);
+  json.Field("largest_micro_batch_size", prediction.memory.largest_micro_batch_size);
   json.Key("memory_breakdown");
   json.BeginObject();
   for (const MemoryPart& part : prediction.memory.breakdown) json.Field(part.name, part.bytes);
@@ -233,6 +249,12 @@ std::string PredictionJson(const Job& job, const Prediction& prediction) {
   for (const TimePart& part : prediction.breakdown) json.Field(part.name, part.seconds);
   json.EndObject();
   json.Field("binding", prediction.binding);
+  json.Key("sensitivities");
+  json.BeginObject();
+  for (const orchestrator::Sensitivity& s : prediction.sensitivities) {
+    json.Field(s.resource, s.elasticity);
+  }
+  json.EndObject();
 
   json.Field("parameter_set", prediction.parameter_set);
   json.Field("extrapolated", prediction.extrapolated);
@@ -256,6 +278,16 @@ std::string PredictionText(const Job& job, const Prediction& prediction) {
          FormatShare(prediction.total_seconds > 0 ? part.seconds / prediction.total_seconds : 0)});
   }
   absl::StrAppend(&text, "\n", time.ToText());
+
+  if (!prediction.sensitivities.empty()) {
+    Table faster({{"10 % more of"}, {"changes the time by", Align::kRight}});
+    for (const orchestrator::Sensitivity& s : prediction.sensitivities) {
+      const double change = std::pow(1.1, s.elasticity) - 1;
+      faster.AddRow(
+          {s.resource, absl::StrCat(change < 0 ? "-" : "", FormatShare(std::abs(change)))});
+    }
+    absl::StrAppend(&text, "\n", faster.ToText());
+  }
 
   Table memory({{"memory per GPU"}, {"size", Align::kRight}, {"share", Align::kRight}});
   const double capacity_bytes =

@@ -43,12 +43,29 @@ Prediction TooLarge() {
 
 TEST(PredictionJson, EveryDocumentedKeyIsAlwaysThere) {
   const json document = json::parse(PredictionJson(TrainingJob(), TooLarge()));
-  for (const char* key :
-       {"total_seconds", "interval_low_seconds", "interval_high_seconds", "tokens_per_second",
-        "tokens_per_second_per_gpu", "model_flops_utilization", "fits", "memory_bytes",
-        "memory_capacity_bytes", "shortfall_bytes", "memory_breakdown", "breakdown", "binding",
-        "parameter_set", "extrapolated", "warnings", "time_to_first_token_seconds",
-        "inter_token_latency_seconds", "kv_cache_capacity_tokens"}) {
+  for (const char* key : {"total_seconds",
+                          "interval_low_seconds",
+                          "interval_high_seconds",
+                          "tokens_per_second",
+                          "tokens_per_second_per_gpu",
+                          "model_flops_utilization",
+                          "fits",
+                          "memory_bytes",
+                          "memory_capacity_bytes",
+                          "shortfall_bytes",
+                          "memory_breakdown",
+                          "breakdown",
+                          "binding",
+                          "parameter_set",
+                          "extrapolated",
+                          "warnings",
+                          "time_to_first_token_seconds",
+                          "inter_token_latency_seconds",
+                          "kv_cache_capacity_tokens",
+                          "memory_reserved_bytes",
+                          "largest_micro_batch_size",
+                          "sensitivities",
+                          "model_flops_convention"}) {
     EXPECT_TRUE(document.contains(key)) << key;
   }
   EXPECT_TRUE(document["time_to_first_token_seconds"].is_null());
