@@ -50,6 +50,7 @@ class Server:
         command = [program or BUILD / f"services/{name}/{name}_server", *arguments]
         # A clean environment: a flag's twin must not change what is tested.
         environment = {k: v for k, v in os.environ.items() if not k.startswith("SEXTANT_")}
+        environment["SEXTANT_INSECURE"] = "true"  # plaintext on the loopback
         start = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen([str(part) for part in command], stdout=output,
