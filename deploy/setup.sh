@@ -27,6 +27,10 @@ install_missing_packages() {
     return 1
   fi
   rm -f "$log"
+  # Tests run Prometheus themselves; a daemon would take the port of the metrics.
+  case " ${missing[*]} " in
+    *' prometheus '*) "${as_root[@]}" systemctl disable --now prometheus >/dev/null 2>&1 || true ;;
+  esac
 }
 
 # build_preset PRESET [TARGET...]: all of the build's output goes to a log that is shown on failure;

@@ -45,16 +45,16 @@ def within(seconds, holds, pause=0.1):
 class Server:
     """One server program. `log` is the file that holds its output."""
 
-    def __init__(self, name, arguments, log, program=None):
+    def __init__(self, name, arguments, log, environment=None):
         self.name, self.log = name, pathlib.Path(log)
-        command = [program or BUILD / f"services/{name}/{name}_server", *arguments]
+        command = [BUILD / f"services/{name}/{name}_server", *arguments]
         # A clean environment: a flag's twin must not change what is tested.
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("SEXTANT_")}
-        environment["SEXTANT_INSECURE"] = "true"  # plaintext on the loopback
+        own = {k: v for k, v in os.environ.items() if not k.startswith("SEXTANT_")}
+        plaintext = {"SEXTANT_INSECURE": "true"}  # on the loopback
         start = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen([str(part) for part in command], stdout=output,
-                                            stderr=output, env=environment)
+                                            stderr=output, env={**own, **(environment or plaintext)})
         event = within(30, lambda: self._listening(start))
         if not isinstance(event, dict):
             raise RuntimeError(f"{name} does not listen:\n{self.log.read_text()[start:]}")
