@@ -42,6 +42,11 @@ def within(seconds, holds, pause=0.1):
         time.sleep(pause)
 
 
+def _without_size_signal():
+    # Tests make a full disk of RLIMIT_FSIZE; a real one sends no signal.
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
 class Server:
     """One server program. `log` is the file that holds its output."""
 
@@ -54,7 +59,8 @@ class Server:
         start = self.log.stat().st_size if self.log.exists() else 0
         with open(self.log, "ab") as output:
             self.process = subprocess.Popen([str(part) for part in command], stdout=output,
-                                            stderr=output, env={**own, **(environment or plaintext)})
+                                            stderr=output, env={**own, **(environment or plaintext)},
+                                            preexec_fn=_without_size_signal)
         event = within(30, lambda: self._listening(start))
         if not isinstance(event, dict):
             raise RuntimeError(f"{name} does not listen:\n{self.log.read_text()[start:]}")
