@@ -22,6 +22,7 @@
 #include "services/cli/commands/operators.h"
 #include "services/cli/commands/parameters.h"
 #include "services/cli/commands/predict.h"
+#include "services/cli/commands/resilience.h"
 #include "services/cli/commands/serve.h"
 #include "services/cli/commands/sweep.h"
 #include "services/cli/commands/validate.h"
@@ -56,6 +57,7 @@ class Parser {
     app_.get_formatter()->column_width(34);
     AddPredict();
     AddSweep();
+    AddResilience();
     AddValidate();
     AddCalibrate();
     AddOperators();
@@ -202,6 +204,30 @@ class Parser {
                          : std::string();
             },
             ""));
+  }
+
+  void AddResilience() {
+    auto options = std::make_shared<ResilienceOptions>();
+    CLI::App* verb =
+        AddVerb(app_, "resilience", "Say what interruptions leave of a training run",
+                [this, options] { return AnswerResilience(common_, *options, terminal_); });
+    verb->add_option("job", options->job_file, "Job file (YAML or JSON); - is stdin")
+        ->type_name("JOB.yaml")
+        ->required();
+    AddSet(*verb, &options->overrides);
+    verb->add_option("--profile", options->profile,
+                     "How the cluster breaks: a name of datasets/reliability or a file "
+                     "[llama-3-h100]")
+        ->type_name("NAME");
+    verb->add_option("--spares", options->spare_node_count, "Spare nodes [0]")
+        ->type_name("COUNT");
+    verb->add_option("--checkpoint-interval", options->checkpoint_interval_seconds,
+                     "Work between checkpoints [the best interval]")
+        ->type_name("SECONDS");
+    verb->add_option("--stragglers", options->straggler_share,
+                     "Share of GPU time lost to slow ranks [the profile's]")
+        ->type_name("SHARE");
+    AddOutput(*verb, {"text", "json"});
   }
 
   void AddSweep() {

@@ -129,6 +129,27 @@ limits: )") + limits;
   EXPECT_FALSE(json::parse(none.out)["nearest"].empty());
 }
 
+TEST(Resilience, SharesSumToOneAndScaleTheThroughput) {
+  const std::string job =
+      std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/llama-3.1-70b-64xh100.yaml";
+  const auto run = RunSextant({"resilience", job, "--spares", "1", "--stragglers", "0.104",
+                               "--output", "json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json r = json::parse(run.out);
+  double sum = 0;
+  for (const char* key : {"useful_share", "checkpoint_share", "rework_share", "recovery_share",
+                          "waiting_share", "straggler_share"}) {
+    sum += r[key].get<double>();
+  }
+  EXPECT_NEAR(sum, 1, 1e-12);
+  EXPECT_DOUBLE_EQ(r["useful_tokens_per_second"].get<double>(),
+                   r["tokens_per_second"].get<double>() * r["useful_share"].get<double>());
+  const json prediction = json::parse(RunSextant({"predict", job, "--output", "json"}).out);
+  EXPECT_EQ(r["tokens_per_second"], prediction["tokens_per_second"]);
+  EXPECT_EQ(RunSextant({"resilience", job, "--profile", "lama-3-h100"}).exit_code, 4);
+  EXPECT_EQ(RunSextant({"resilience", job, "--spares", "-1"}).exit_code, 3);
+}
+
 TEST_F(Sweep, WrongFilesAndShardsAreRefusedByName) {
   EXPECT_EQ(RunSextant({"sweep", File("job: 3x\nvari: 1\n")}).exit_code, 3);
   EXPECT_EQ(RunSextant({"sweep", "run", "no-such.yaml"}).exit_code, 4);

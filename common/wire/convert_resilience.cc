@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "common/wire/convert_resilience.h"
+
+#include "common/wire/reader.h"
+
+namespace sextant::wire {
+
+absl::StatusOr<resilience::ReliabilityProfile> FromProto(
+    const types::v1::ReliabilityProfile& proto) {
+  Reader reader;
+  resilience::ReliabilityProfile p;
+  p.interruptions_per_million_gpu_hours = reader.Finite(
+      "interruptions_per_million_gpu_hours", proto.interruptions_per_million_gpu_hours());
+  p.node_loss_share = reader.Finite("node_loss_share", proto.node_loss_share());
+  p.detection_seconds = reader.Finite("detection_seconds", proto.detection_seconds());
+  p.restart_seconds = reader.Finite("restart_seconds", proto.restart_seconds());
+  p.repair_seconds = reader.Finite("repair_seconds", proto.repair_seconds());
+  p.checkpoint_seconds = reader.Finite("checkpoint_seconds", proto.checkpoint_seconds());
+  p.straggler_share = reader.Finite("straggler_share", proto.straggler_share());
+  return reader.Finish(p);
+}
+
+types::v1::GoodputReport ToProto(const resilience::Goodput& g) {
+  types::v1::GoodputReport proto;
+  proto.set_useful_share(g.useful_share);
+  proto.set_checkpoint_share(g.checkpoint_share);
+  proto.set_rework_share(g.rework_share);
+  proto.set_recovery_share(g.recovery_share);
+  proto.set_waiting_share(g.waiting_share);
+  proto.set_straggler_share(g.straggler_share);
+  proto.set_mean_seconds_between_interruptions(g.mean_seconds_between_interruptions);
+  proto.set_checkpoint_interval_seconds(g.checkpoint_interval_seconds);
+  proto.set_best_checkpoint_interval_seconds(g.best_checkpoint_interval_seconds);
+  proto.set_young_interval_seconds(g.young_interval_seconds);
+  proto.set_daly_interval_seconds(g.daly_interval_seconds);
+  return proto;
+}
+
+}  // namespace sextant::wire
