@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "common/base/status_macros.h"
+#include "services/runtime/channel.h"
 #include "services/runtime/log.h"
 
 namespace sextant::calibration_service {
@@ -123,23 +124,25 @@ Fleet::~Fleet() {
 }
 
 void Fleet::Resolve() {
-  std::set<std::string> names;
+  std::map<std::string, std::string> names;  // address -> name that its certificate must say
   bool by_name = false;
   for (const std::string& target : options_.targets) {
     absl::string_view name = target;
     if (!absl::ConsumePrefix(&name, "dns:")) {
-      names.insert(target);
+      names.try_emplace(target);
       continue;
     }
     by_name = true;
-    for (std::string& address : AddressesOf(name)) names.insert(std::move(address));
+    const std::string host(name.substr(0, name.rfind(':')));
+    for (const std::string& address : AddressesOf(name)) names.try_emplace(address, host);
   }
   const std::lock_guard lock(mutex_);
   resolve_due_ = Clock::now() + kResolvePause;
   if (options_.targets.empty()) return;
-  for (const std::string& name : names) {
+  for (const auto& [name, server_name] : names) {
     if (targets_.contains(name)) continue;
-    targets_[name].client = std::make_shared<const client::Client>(name, options_.timeout);
+    targets_[name].client = std::make_shared<const client::Client>(
+        runtime::Connect(name, options_.credentials, server_name), name, options_.timeout);
   }
   // An address that a name no longer has is no member any more; an empty answer is a failure.
   if (!by_name || names.empty()) return;

@@ -18,6 +18,10 @@
 #include "services/calibration/store/record_store.h"
 #include "services/client/client.h"
 
+namespace grpc {
+class ChannelCredentials;
+}
+
 namespace sextant::calibration_service {
 
 // What one target said.
@@ -43,8 +47,9 @@ struct TargetState {
 struct FleetOptions {
   // "host:port", or "dns:host:port": every address that the name has, asked anew every 5 s.
   std::vector<std::string> targets;
-  std::chrono::milliseconds timeout{30'000};         // of one call
-  std::chrono::milliseconds prepare_timeout{3'000};  // beyond it a target counts as away
+  std::shared_ptr<grpc::ChannelCredentials> credentials;  // null: plaintext
+  std::chrono::milliseconds timeout{30'000};              // of one call
+  std::chrono::milliseconds prepare_timeout{3'000};       // beyond it a target counts as away
 };
 
 // The services that parameter sets are pushed to.

@@ -59,6 +59,9 @@ int main(int argc, char** argv) {
   options.watch.cool_down = std::chrono::seconds(static_cast<int64_t>(cool_down_seconds));
   options.watch.automatic = automatic != "false" && automatic != "0";
   options.fleet.timeout = flags.default_deadline();
+  auto credentials = runtime::MakeChannelCredentials(flags.client());
+  if (!credentials.ok()) return runtime::FailToStart(credentials.status());
+  options.fleet.credentials = *std::move(credentials);
   runtime::Metrics metrics;
   auto loop = service::Loop::Start(std::move(options), metrics);
   if (!loop.ok()) return runtime::FailToStart(loop.status());

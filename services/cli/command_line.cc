@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/nearest.h"
+#include "common/base/status_macros.h"
 #include "services/cli/commands/calibrate.h"
 #include "services/cli/commands/catalog.h"
 #include "services/cli/commands/health.h"
@@ -41,8 +42,8 @@ constexpr char kFooter[] =
     "Exit codes: 0 ok, 1 internal, 2 usage, 3 invalid input, 4 not found, 5 unavailable or not in "
     "time,\n            6 the model says no (does not fit), 130 interrupted.\n"
     "Run 'sextant COMMAND --help' for a command's options. Every common option has a twin in the\n"
-    "environment: SEXTANT_PARAMETERS, SEXTANT_SERVER, SEXTANT_TIMEOUT, SEXTANT_QUIET,\n"
-    "SEXTANT_NO_COLOR.";
+    "environment: SEXTANT_PARAMETERS, SEXTANT_SERVER, SEXTANT_TIMEOUT, SEXTANT_TLS_CA,\n"
+    "SEXTANT_TLS_CERT, SEXTANT_TLS_KEY, SEXTANT_TOKEN_FILE, SEXTANT_QUIET, SEXTANT_NO_COLOR.";
 
 using Action = std::function<absl::StatusOr<ExitCode>()>;
 
@@ -78,7 +79,7 @@ class Parser {
   }
 
   CLI::App& app() { return app_; }
-  const CommonOptions& common() const { return common_; }
+  CommonOptions& common() { return common_; }
   const Action& action() const { return action_; }
   bool runs_until_stopped() const { return runs_until_stopped_; }
 
@@ -119,6 +120,13 @@ class Parser {
         value != nullptr && absl::SimpleAtod(value, &seconds) && seconds > 0) {
       common_.timeout_seconds = seconds;
     }
+    const auto text = [&](const char* name, std::string* value) {
+      if (const char* set = environment(name); set != nullptr) *value = set;
+    };
+    text("SEXTANT_TLS_CA", &common_.security.ca_file);
+    text("SEXTANT_TLS_CERT", &common_.security.certificate_file);
+    text("SEXTANT_TLS_KEY", &common_.security.key_file);
+    text("SEXTANT_TOKEN_FILE", &common_.security.token_file);
     common_.quiet = flag("SEXTANT_QUIET");
     common_.no_color = flag("SEXTANT_NO_COLOR") || flag("NO_COLOR");
   }
@@ -167,6 +175,13 @@ class Parser {
             },
             ""))
         ->group(group);
+    const auto file = [&](const char* flag, std::string* value, const char* help) {
+      verb.add_option(flag, *value, help)->type_name("FILE")->group(group);
+    };
+    file("--tls-ca", &common_.security.ca_file, "Roots (PEM) that servers are checked against");
+    file("--tls-cert", &common_.security.certificate_file, "Certificate (PEM) shown to servers");
+    file("--tls-key", &common_.security.key_file, "Its key (PEM)");
+    file("--token-file", &common_.security.token_file, "Holds the bearer token sent to servers");
     verb.add_flag("--quiet", common_.quiet, "No warnings and notes on stderr")->group(group);
     verb.add_flag("--no-color", common_.no_color, "No colors on terminals")->group(group);
   }
@@ -412,6 +427,8 @@ class Parser {
     verb->add_option("--state-directory", options->state_directory,
                      "Folder in which pushed sets survive a restart [none]")
         ->type_name("FOLDER");
+    verb->add_flag("--insecure", options->insecure,
+                   "Plaintext also where other machines can connect");
   }
 
   void AddHealth() {
@@ -533,6 +550,12 @@ std::string HintFor(const absl::Status& status, const CommonOptions& common,
   }
 }
 
+absl::StatusOr<ExitCode> MakeCredentials(CommonOptions* common) {
+  if (common->security.empty()) return ExitCode::kOk;
+  SEXTANT_ASSIGN_OR_RETURN(common->credentials, runtime::MakeChannelCredentials(common->security));
+  return ExitCode::kOk;
+}
+
 void SayUsageError(const Parser& parser, const std::string& message, Terminal& terminal) {
   terminal.Fail(absl::InvalidArgumentError(message),
                 absl::StrCat("'", Parser::PathOf(parser.Reached()), " --help' shows the usage"));
@@ -577,7 +600,7 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, const Environ
     return ExitCode::kUsage;
   }
 
-  const CommonOptions& common = parser.common();
+  CommonOptions& common = parser.common();
   terminal.set_quiet(common.quiet);
   terminal.set_err_is_terminal(isatty(STDERR_FILENO) == 1);
   terminal.set_color(!common.no_color && isatty(STDOUT_FILENO) == 1,
@@ -588,7 +611,8 @@ ExitCode RunCommandLine(const std::vector<std::string>& arguments, const Environ
   }
   absl::StatusOr<ExitCode> code = absl::InternalError("no action");
   try {
-    code = parser.action()();
+    code = MakeCredentials(&common);
+    if (code.ok()) code = parser.action()();
   } catch (const std::exception& error) {  // of a third party, or out of memory
     code = absl::InternalError(absl::StrCat("unexpected: ", error.what()));
   }

@@ -2,7 +2,10 @@
 #ifndef SEXTANT_SERVICES_CLI_COMMON_OPTIONS_H_
 #define SEXTANT_SERVICES_CLI_COMMON_OPTIONS_H_
 
+#include <memory>
 #include <string>
+
+#include "services/runtime/security.h"
 
 namespace sextant::cli {
 
@@ -12,6 +15,8 @@ struct CommonOptions {
   bool parameters_given = false;       // by flag or environment; false: the default above
   std::string server;                  // HOST:PORT; empty: the embedded library answers
   double timeout_seconds = 0;          // 0: no limit embedded, kServerTimeoutSeconds for a server
+  runtime::ClientSecurity security;    // of calls to servers
+  std::shared_ptr<grpc::ChannelCredentials> credentials;  // made of it; null: plaintext
   bool quiet = false;
   bool no_color = false;
   std::string output = "text";  // of the verbs that answer: text, json, and for some csv

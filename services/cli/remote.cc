@@ -14,8 +14,8 @@ client::Client ClientOf(const CommonOptions& common, const std::string& target) 
   const double seconds = common.timeout_seconds > 0
                              ? std::min(common.timeout_seconds, kLongestSeconds)
                              : kServerTimeoutSeconds;
-  return client::Client(
-      target, std::chrono::milliseconds(std::max<int64_t>(1, std::llround(seconds * 1e3))));
+  const std::chrono::milliseconds timeout(std::max<int64_t>(1, std::llround(seconds * 1e3)));
+  return client::Client(target, timeout, common.credentials);
 }
 
 client::Client ConnectedClient(const CommonOptions& common, Terminal& terminal) {

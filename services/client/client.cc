@@ -156,8 +156,9 @@ network_sim::v1::SimulateCaseRequest RequestOf(absl::string_view case_json,
 
 }  // namespace
 
-Client::Client(const std::string& target, std::chrono::milliseconds timeout)
-    : Client(runtime::Connect(target), target, timeout) {}
+Client::Client(const std::string& target, std::chrono::milliseconds timeout,
+               const std::shared_ptr<grpc::ChannelCredentials>& credentials)
+    : Client(runtime::Connect(target, credentials), target, timeout) {}
 
 Client::Client(std::shared_ptr<grpc::Channel> channel, std::string target,
                std::chrono::milliseconds timeout)

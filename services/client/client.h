@@ -23,7 +23,8 @@
 
 namespace grpc {
 class Channel;
-}
+class ChannelCredentials;
+}  // namespace grpc
 
 namespace sextant::client {
 
@@ -41,7 +42,9 @@ struct ServiceVersion {
 // it cannot be reached. Thread-safe.
 class Client {
  public:
-  Client(const std::string& target, std::chrono::milliseconds timeout);
+  // Plaintext without `credentials` (runtime::MakeChannelCredentials).
+  Client(const std::string& target, std::chrono::milliseconds timeout,
+         const std::shared_ptr<grpc::ChannelCredentials>& credentials = nullptr);
   Client(std::shared_ptr<grpc::Channel> channel, std::string target,
          std::chrono::milliseconds timeout);
 

@@ -19,8 +19,10 @@ int main(int argc, char** argv) {
   if (const auto exit_code = flags.Parse(argc, argv)) return *exit_code;
 
   runtime::Metrics metrics;
-  service::RemoteServices services(runtime::Connect(operator_cost), runtime::Connect(network_sim),
-                                   metrics);
+  const auto credentials = runtime::MakeChannelCredentials(flags.client());
+  if (!credentials.ok()) return runtime::FailToStart(credentials.status());
+  service::RemoteServices services(runtime::Connect(operator_cost, *credentials),
+                                   runtime::Connect(network_sim, *credentials), metrics);
   service::Service served(services, flags.default_deadline());
   auto server = runtime::Server::Start(flags.server(), {{&served, service::kFullName}}, metrics);
   if (!server.ok()) return runtime::FailToStart(server.status());

@@ -35,8 +35,13 @@ grpc::ChannelArguments ClientArguments() {
   return arguments;
 }
 
-std::shared_ptr<grpc::Channel> Connect(const std::string& target) {
-  return grpc::CreateCustomChannel(target, grpc::InsecureChannelCredentials(), ClientArguments());
+std::shared_ptr<grpc::Channel> Connect(const std::string& target,
+                                       const std::shared_ptr<grpc::ChannelCredentials>& credentials,
+                                       const std::string& server_name) {
+  grpc::ChannelArguments arguments = ClientArguments();
+  if (!server_name.empty()) arguments.SetSslTargetNameOverride(server_name);
+  return grpc::CreateCustomChannel(
+      target, credentials != nullptr ? credentials : grpc::InsecureChannelCredentials(), arguments);
 }
 
 }  // namespace sextant::runtime

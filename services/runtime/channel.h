@@ -6,6 +6,7 @@
 #include <string>
 
 #include "grpcpp/channel.h"
+#include "grpcpp/security/credentials.h"
 #include "grpcpp/support/channel_arguments.h"
 
 namespace sextant::runtime {
@@ -18,8 +19,13 @@ inline constexpr int kMaxReceiveBytes = 16 * 1024 * 1024;
 // kMaxReceiveBytes long.
 grpc::ChannelArguments ClientArguments();
 
-// A channel to "host:port". Never fails; calls on it do. Plain text.
-std::shared_ptr<grpc::Channel> Connect(const std::string& target);
+// A channel to "host:port". Never fails; calls on it do. Plaintext without `credentials`
+// (MakeChannelCredentials). `server_name` is what the server's certificate must say where that is
+// not the host of `target`.
+std::shared_ptr<grpc::Channel> Connect(
+    const std::string& target,
+    const std::shared_ptr<grpc::ChannelCredentials>& credentials = nullptr,
+    const std::string& server_name = "");
 
 }  // namespace sextant::runtime
 

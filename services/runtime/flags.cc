@@ -36,6 +36,7 @@ struct Flags::State {
   CLI::App app;
   std::vector<std::string> names;
   ServerOptions server;
+  ClientSecurity client;
   double drain_seconds = 5;
   double default_deadline_seconds = 30;
 };
@@ -53,6 +54,17 @@ Flags::Flags(const std::string& service_name, const std::string& listen,
       "host:port of the Prometheus endpoint /metrics; port 0 takes any free one, empty: none");
   s.Named("reflection",
           s.app.add_option("--reflection", s.server.reflection, "serve gRPC reflection"));
+  s.Named("insecure", s.app.add_flag("--insecure", s.server.security.insecure,
+                                     "serve plaintext: only where nobody else can connect"));
+  Add("tls_cert", &s.server.security.certificate_file,
+      "PEM chain that this server shows; read again when it changes");
+  Add("tls_key", &s.server.security.key_file, "PEM key of tls_cert");
+  Add("tls_client_ca", &s.server.security.client_ca_file,
+      "PEM roots of client certificates: without one nobody connects");
+  Add("policy", &s.server.security.policy_file, "YAML file that says who may call what");
+  Add("tls_ca", &s.client.ca_file,
+      "PEM roots that servers which this one calls are checked against; empty: plaintext");
+  Add("token_file", &s.client.token_file, "holds the bearer token for calls to other servers");
   s.Named("drain_seconds", s.app
                                .add_option("--drain_seconds", s.drain_seconds,
                                            "how long calls may finish after SIGTERM")
@@ -96,6 +108,15 @@ std::optional<int> Flags::Parse(int argc, char** argv) {
 }
 
 const ServerOptions& Flags::server() const { return state_->server; }
+
+ClientSecurity Flags::client() const {
+  ClientSecurity client = state_->client;
+  if (!client.ca_file.empty()) {
+    client.certificate_file = state_->server.security.certificate_file;
+    client.key_file = state_->server.security.key_file;
+  }
+  return client;
+}
 
 std::chrono::milliseconds Flags::default_deadline() const {
   return Milliseconds(state_->default_deadline_seconds);

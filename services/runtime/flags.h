@@ -21,8 +21,9 @@ namespace sextant::runtime {
 // Thread-compatible.
 class Flags {
  public:
-  // Brings --listen, --metrics_listen (with these defaults), --reflection, --drain_seconds and
-  // --default_deadline_seconds.
+  // Brings --listen, --metrics_listen (with these defaults), --reflection, --drain_seconds,
+  // --default_deadline_seconds, and those of ServerSecurity and ClientSecurity: --insecure,
+  // --tls_cert, --tls_key, --tls_client_ca, --policy; --tls_ca, --token_file.
   Flags(const std::string& service_name, const std::string& listen,
         const std::string& metrics_listen);
   ~Flags();
@@ -39,6 +40,8 @@ class Flags {
   // After Parse.
   const ServerOptions& server() const;
   std::chrono::milliseconds default_deadline() const;
+  // How this server calls others: --tls_ca, --token_file, and its own certificate where it has one.
+  ClientSecurity client() const;
 
  private:
   struct State;

@@ -7,6 +7,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "common/base/status_macros.h"
 #include "common/base/violations.h"
 #include "grpcpp/ext/proto_server_reflection_plugin.h"
 #include "grpcpp/health_check_service_interface.h"
@@ -47,13 +48,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
                                           "\" but must be host:port, with a port up to 65535"));
     return violations.ToStatus();
   }
+  std::shared_ptr<grpc::ServerCredentials> credentials;
+  if (!in_process) {
+    SEXTANT_ASSIGN_OR_RETURN(credentials, MakeServerCredentials(options.security, metrics));
+  }
   std::unique_ptr<Server> server(new Server(options, metrics));
   grpc::EnableDefaultHealthCheckService(true);
   if (options.reflection) grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
-  if (!in_process) {
-    builder.AddListeningPort(options.listen, grpc::InsecureServerCredentials(), &server->port_);
-  }
+  if (!in_process) builder.AddListeningPort(options.listen, credentials, &server->port_);
   builder.SetMaxReceiveMessageSize(kMaxReceiveBytes);
   // Two servers on one port would each get some of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
@@ -80,6 +83,9 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   if (in_process) return server;
   Log(Severity::kInfo, "listening",
       {{"listen", options.listen},
+       {"transport", !options.security.tls()                   ? "plaintext"
+                     : options.security.client_ca_file.empty() ? "tls"
+                                                               : "mutual tls"},
        {"grpc_port", absl::StrCat(server->port_)},
        {"metrics_port", absl::StrCat(server->metrics_port_)}});
   return server;

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/runtime/security.h"
 
 namespace grpc {
 class Channel;
@@ -27,6 +28,7 @@ struct ServerOptions {
   std::string service_name = "sextant";        // in log lines: "operator_cost", ...
   std::string listen = "127.0.0.1:50051";      // gRPC; port 0: any free one; empty: in process only
   std::string metrics_listen = "127.0.0.1:0";  // /metrics; empty: none
+  ServerSecurity security;                     // not asked in process
   bool reflection = true;
   std::chrono::milliseconds drain{5000};  // how long calls in progress may finish on shutdown
 };
@@ -42,7 +44,8 @@ struct ServedService {
 class Server {
  public:
   // Binds and starts. `services` and `metrics` must outlive the server. UNAVAILABLE where an
-  // address cannot be bound.
+  // address cannot be bound; INVALID_ARGUMENT where neither TLS nor plaintext is asked for
+  // (MakeServerCredentials).
   static absl::StatusOr<std::unique_ptr<Server>> Start(const ServerOptions& options,
                                                        const std::vector<ServedService>& services,
                                                        Metrics& metrics);

@@ -18,7 +18,9 @@
 namespace sextant::runtime {
 namespace {
 
-ServerOptions AnyPort() { return {.listen = "127.0.0.1:0", .metrics_listen = "127.0.0.1:0"}; }
+ServerOptions AnyPort() {
+  return {.listen = "127.0.0.1:0", .metrics_listen = "127.0.0.1:0", .security = {.insecure = true}};
+}
 
 grpc::Status CheckHealth(const std::shared_ptr<grpc::Channel>& channel, const std::string& service,
                          grpc::health::v1::HealthCheckResponse* response) {

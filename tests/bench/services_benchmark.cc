@@ -18,6 +18,7 @@ serve::AllServices& Services() {
     serve::ServeOptions options;
     options.server.listen = "127.0.0.1:0";
     options.server.metrics_listen = "";
+    options.server.security.insecure = true;
     options.parameters = "uncalibrated";
     options.datasets_directory = SEXTANT_SOURCE_DIR "/datasets";
     return serve::AllServices::Start(options)->release();

@@ -22,7 +22,7 @@ inline std::unique_ptr<test_support::ServerProcess> StartServer(
     const std::string& service, const std::string& listen, const std::vector<std::string>& more) {
   std::vector<std::string> arguments = {
       absl::StrCat(SEXTANT_BINARY_DIR "/services/", service, "/", service, "_server"),
-      absl::StrCat("--listen=", listen), "--metrics_listen=127.0.0.1:0"};
+      absl::StrCat("--listen=", listen), "--metrics_listen=127.0.0.1:0", "--insecure"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   auto process = std::make_unique<test_support::ServerProcess>(arguments);
   EXPECT_NE(process->port(), 0) << process->log();

@@ -300,9 +300,11 @@ class GatedTarget final : public operator_cost::v1::OperatorCostService::Service
   enum Gate { kOpen, kPrepare, kCommit };
 
   GatedTarget() : store_(*parameter_store::ParameterStore::Open(Initial(), "")) {
-    server_ = *runtime::Server::Start(
-        {.listen = kAnyPort, .metrics_listen = "", .drain = std::chrono::milliseconds(100)},
-        {{this, "gated"}}, metrics_);
+    server_ = *runtime::Server::Start({.listen = kAnyPort,
+                                       .metrics_listen = "",
+                                       .security = {.insecure = true},
+                                       .drain = std::chrono::milliseconds(100)},
+                                      {{this, "gated"}}, metrics_);
   }
   ~GatedTarget() override {
     gate_ = kOpen;

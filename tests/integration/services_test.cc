@@ -45,7 +45,9 @@ std::shared_ptr<const ParameterSet> Uncalibrated() {
   return std::make_shared<const ParameterSet>();
 }
 
-runtime::ServerOptions AnyPort() { return {.listen = "127.0.0.1:0", .metrics_listen = ""}; }
+runtime::ServerOptions AnyPort() {
+  return {.listen = "127.0.0.1:0", .metrics_listen = "", .security = {.insecure = true}};
+}
 
 std::string Address(const runtime::Server& server) {
   return absl::StrCat("127.0.0.1:", server.port());

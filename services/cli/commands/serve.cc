@@ -50,6 +50,18 @@ absl::Status ReadConfig(const std::string& file, const std::string& text,
       options->datasets_directory = value.Scalar();
     } else if (key == "state_directory") {
       options->state_directory = value.Scalar();
+    } else if (key == "tls_cert") {
+      options->server.security.certificate_file = value.Scalar();
+    } else if (key == "tls_key") {
+      options->server.security.key_file = value.Scalar();
+    } else if (key == "tls_client_ca") {
+      options->server.security.client_ca_file = value.Scalar();
+    } else if (key == "policy") {
+      options->server.security.policy_file = value.Scalar();
+    } else if (key == "insecure") {
+      if (!YAML::convert<bool>::decode(value, options->server.security.insecure)) {
+        violations.Add(key, "must be true or false");
+      }
     } else if (key == "reflection") {
       if (!YAML::convert<bool>::decode(value, options->server.reflection)) {
         violations.Add(key, "must be true or false");
@@ -61,8 +73,8 @@ absl::Status ReadConfig(const std::string& file, const std::string& text,
     } else {
       violations.Add(key,
                      "is unknown; known are listen, metrics_listen, parameters, "
-                     "datasets_directory, state_directory, reflection, drain_seconds, "
-                     "deadline_seconds");
+                     "datasets_directory, state_directory, insecure, tls_cert, tls_key, "
+                     "tls_client_ca, policy, reflection, drain_seconds, deadline_seconds");
     }
   }
   return violations.ToStatus();
@@ -86,6 +98,10 @@ absl::StatusOr<ExitCode> ServeAll(const CommonOptions& common, const ServeOption
   if (!options.listen.empty()) serve_options.server.listen = options.listen;
   if (!options.metrics_listen.empty()) serve_options.server.metrics_listen = options.metrics_listen;
   if (!options.state_directory.empty()) serve_options.state_directory = options.state_directory;
+  // On this machine alone plaintext is what `serve` means; beyond it, it must be asked for.
+  runtime::ServerSecurity& security = serve_options.server.security;
+  if (options.insecure) security.insecure = true;
+  if (!security.tls() && runtime::IsLoopback(serve_options.server.listen)) security.insecure = true;
   return static_cast<ExitCode>(serve::RunAllServices(serve_options));
 }
 

@@ -17,11 +17,12 @@ struct ServeOptions {
   std::string listen;
   std::string metrics_listen;
   std::string state_directory;
+  bool insecure = false;  // plaintext beyond this machine
 };
 
 // `sextant serve`: all four services in this process until SIGTERM or SIGINT. The file is a YAML
 // mapping with any of listen, metrics_listen, parameters, datasets_directory, state_directory,
-// reflection, drain_seconds, deadline_seconds.
+// insecure, tls_cert, tls_key, tls_client_ca, policy, reflection, drain_seconds, deadline_seconds.
 absl::StatusOr<ExitCode> ServeAll(const CommonOptions& common, const ServeOptions& options,
                                   Terminal& terminal);
 
