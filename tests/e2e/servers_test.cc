@@ -111,11 +111,21 @@ TEST(ServerProgram, RefusesWrongUsageWithExitCodeTwo) {
   EXPECT_EQ(process.Stop(0), 2);
 }
 
+TEST(ServerProgram, DoesNotStartInPlaintextUnasked) {
+  ServerProcess process({SEXTANT_BINARY_DIR "/services/orchestrator/orchestrator_server",
+                         absl::StrCat("--listen=", kAnyPort)});
+  EXPECT_EQ(process.port(), 0);
+  EXPECT_EQ(process.Stop(0), 1);
+  EXPECT_NE(process.log().find("insecure"), std::string::npos) << process.log();
+}
+
 TEST(ServerProgram, TakesFlagsFromTheEnvironment) {
   setenv("SEXTANT_LISTEN", kAnyPort, 1);
   setenv("SEXTANT_METRICS_LISTEN", kAnyPort, 1);
+  setenv("SEXTANT_INSECURE", "true", 1);
   ServerProcess process({SEXTANT_BINARY_DIR "/services/orchestrator/orchestrator_server"});
   unsetenv("SEXTANT_LISTEN");
+  unsetenv("SEXTANT_INSECURE");
   unsetenv("SEXTANT_METRICS_LISTEN");
   EXPECT_NE(process.port(), 0) << process.log();
   EXPECT_NE(process.port(), 50053);
