@@ -112,6 +112,25 @@ TEST(OperatorRows, PrefillIsCausalUnlessGivenAndSaysSo) {
   EXPECT_THAT(rows.operators[0].facts.warnings, ElementsAre(HasSubstr("causal")));
 }
 
+TEST(OperatorRows, OfExpertsCountTheTokensThatReachTheRank) {
+  const Measurements rows = Parse(
+      kOperatorHeader,
+      "a,s,fit,,src,a100-sxm4-80gb,x,moe,moe_grouped_gemm,bf16,464,2048,384,,,,,,,,,128,8,,,,,,"
+      "10,local experts 64; routed_tokens=3712\n"
+      "b,s,fit,,src,a100-sxm4-80gb,x,moe,moe_grouped_gemm,bf16,464,2048,384,,,,,,,,,128,8,,,,,,"
+      "10,\n"
+      "c,s,fit,,src,a100-sxm4-80gb,SGLang 0.5.10,moe,moe_ffn,bf16,64,2048,384,,,,,,,,,128,8,1,4,"
+      "balanced,,,10,\n");
+  ASSERT_EQ(rows.operators.size(), 3u);
+  const auto shape = [&rows](size_t i) {
+    return std::get<operator_cost::ExpertFfnShape>(rows.operators[i].op.shape);
+  };
+  EXPECT_EQ(shape(0).token_count, 464);  // 3712 rows, 8 of each token
+  EXPECT_EQ(shape(0).expert_count, 64);
+  EXPECT_EQ(shape(1).token_count, 58);  // 464 rows
+  EXPECT_EQ(shape(2).imbalance, 4);
+}
+
 TEST(OperatorRows, AreRefusedWithEveryFieldThatIsMissing) {
   const Measurements rows =
       Parse(kOperatorHeader, "a,s,fit,,src,,x,gemm,gemm,bf16,-1,64,,,,,,,,,,,,,,,,,nan,\n");
