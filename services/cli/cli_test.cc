@@ -212,6 +212,23 @@ TEST_F(Predict, EveryDocumentedKeyIsThereAndIntegersAreNumbers) {
   EXPECT_TRUE(answer.at("parameter_set").is_string());
 }
 
+// The last event of a Chrome trace ends at the predicted time.
+TEST_F(Predict, TraceEndsAtThePredictedTime) {
+  const std::string file = WriteFile("trace.json", "");
+  const Outcome outcome =
+      Run({"predict", kScenarios + kTraining, "--trace", file, "--output", "json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  std::ifstream in(file);
+  const json trace = json::parse(in);
+  double end = 0;
+  for (const json& event : trace.at("traceEvents")) {
+    if (event.at("ph") != "X") continue;
+    end = std::max(end, event.at("ts").get<double>() + event.at("dur").get<double>());
+  }
+  const double total = json::parse(outcome.out).at("total_seconds").get<double>();
+  EXPECT_NEAR(end, 1e6 * total, 1e-3 * total);
+}
+
 TEST_F(Predict, TwiceTheSameQuestionGivesTheSameBytes) {
   const std::vector<std::string> arguments = {"predict", kScenarios + kTraining, "--output",
                                               "json"};

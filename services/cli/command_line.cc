@@ -202,6 +202,9 @@ class Parser {
         ->type_name("JOB.yaml")
         ->required();
     AddSet(*verb, &options->overrides);
+    verb->add_option("--trace", options->trace_file,
+                     "Write the timeline as a Chrome trace (chrome://tracing, ui.perfetto.dev)")
+        ->type_name("FILE");
     AddOutput(*verb, {"text", "json"});
   }
 

@@ -1,15 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "services/cli/commands/predict.h"
 
+#include <fstream>
 #include <memory>
 
+#include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/catalog/job_reader.h"
 #include "common/orchestrator/local_ports.h"
 #include "common/orchestrator/predict.h"
+#include "common/orchestrator/trace.h"
 #include "services/cli/library.h"
 #include "services/cli/remote.h"
 #include "services/cli/render/prediction.h"
+#include "services/cli/render/trace.h"
 
 namespace sextant::cli {
 namespace {
@@ -22,6 +26,26 @@ absl::StatusOr<orchestrator::Prediction> PredictEmbedded(const CommonOptions& co
   orchestrator::LocalOperatorCost operator_cost(parameters);
   orchestrator::LocalNetworkTime network_time(parameters);
   return orchestrator::Predict(job, operator_cost, network_time, {.sensitivities = true});
+}
+
+absl::Status WriteTrace(const CommonOptions& common, const workload::Job& job,
+                        const catalog::Catalog& catalog, const std::string& file,
+                        Terminal& terminal) {
+  if (!common.server.empty()) {
+    return absl::InvalidArgumentError(
+        "--trace is written by the embedded library; leave out --server");
+  }
+  SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
+  orchestrator::LocalOperatorCost operator_cost(parameters);
+  orchestrator::LocalNetworkTime network_time(parameters);
+  SEXTANT_ASSIGN_OR_RETURN(const orchestrator::Trace trace,
+                           orchestrator::TraceJob(job, operator_cost, network_time));
+  std::ofstream out(file);
+  out << ChromeTraceJson(trace);
+  out.close();
+  if (!out) return absl::InvalidArgumentError(absl::StrCat("cannot write ", file));
+  terminal.Note(absl::StrCat("wrote the timeline to ", file));
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -41,6 +65,9 @@ absl::StatusOr<ExitCode> PredictJob(const CommonOptions& common, const PredictOp
       common.server.empty()
           ? PredictEmbedded(common, job, catalog, terminal)
           : ConnectedClient(common, terminal).Predict(job, /*sensitivities=*/true));
+  if (!options.trace_file.empty()) {
+    SEXTANT_RETURN_IF_ERROR(WriteTrace(common, job, catalog, options.trace_file, terminal));
+  }
   terminal.Print(common.output == "json" ? PredictionJson(job, prediction)
                                          : PredictionText(job, prediction));
   if (prediction.memory.fits) return ExitCode::kOk;

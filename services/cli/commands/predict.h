@@ -15,6 +15,7 @@ namespace sextant::cli {
 struct PredictOptions {
   std::string job_file;
   std::vector<std::string> overrides;  // "plan.tensor_parallel_size=4"
+  std::string trace_file;              // empty: none
 };
 
 // `sextant predict`: kModelSaysNo, with the answer printed, where the job does not fit.
