@@ -115,6 +115,15 @@ absl::StatusOr<std::vector<ServiceVersion>> AskEach(const AskOne& ask) {
   return versions;
 }
 
+template <typename Response>
+std::vector<FleetMember> MembersOf(const Response& response) {
+  std::vector<FleetMember> members;
+  for (const calibration::v1::PushResult& result : response.results()) {
+    members.push_back({result.target(), result.acknowledged_version(), result.error()});
+  }
+  return members;
+}
+
 absl::StatusOr<network_sim::NetworkResult> ResultOf(
     const network_sim::v1::SimulateCaseResponse& response) {
   network_sim::NetworkResult result;
@@ -390,6 +399,27 @@ absl::StatusOr<std::vector<ServiceVersion>> Client::RollbackParameterSet() const
         ask.context(), typename Traits::RollbackRequest(), &response)));
     return ServiceVersion{Traits::kName, response.version(), ""};
   });
+}
+
+absl::StatusOr<std::vector<FleetMember>> Client::PushToFleet(
+    const parameters::ParameterSet& set) const {
+  Ask ask(target_, timeout_);
+  calibration::v1::PushParameterSetRequest request;
+  *request.mutable_parameter_set() = wire::ToProto(set);
+  calibration::v1::PushParameterSetResponse response;
+  SEXTANT_RETURN_IF_ERROR(
+      ask.Result(calibration::v1::CalibrationService::NewStub(channel_)->PushParameterSet(
+          ask.context(), request, &response)));
+  return MembersOf(response);
+}
+
+absl::StatusOr<std::vector<FleetMember>> Client::RollBackFleet() const {
+  Ask ask(target_, timeout_);
+  calibration::v1::RollbackParameterSetResponse response;
+  SEXTANT_RETURN_IF_ERROR(
+      ask.Result(calibration::v1::CalibrationService::NewStub(channel_)->RollbackParameterSet(
+          ask.context(), calibration::v1::RollbackParameterSetRequest(), &response)));
+  return MembersOf(response);
 }
 
 absl::StatusOr<calibration::v1::IngestMeasurementsResponse> Client::IngestMeasurements(

@@ -36,6 +36,13 @@ struct ServiceVersion {
   std::string instance;          // differs between any two lives of the server; may be empty
 };
 
+// What one server of a calibration service's fleet did with a set.
+struct FleetMember {
+  std::string target;   // as the calibration service knows it
+  std::string version;  // acknowledged; empty: not yet
+  std::string error;    // why not; it gets the set when it comes back
+};
+
 // Asks one Sextant server, which may run one service or all, in domain values. Every call ends
 // within the timeout. Errors carry the violations that the server named (base::ViolationsOf);
 // UNIMPLEMENTED says that the server does not run the service; UNAVAILABLE, after three tries, that
@@ -96,6 +103,12 @@ class Client {
       const parameters::ParameterSet& set) const;
   absl::StatusOr<std::vector<ServiceVersion>> CommitParameterSet(const std::string& version) const;
   absl::StatusOr<std::vector<ServiceVersion>> RollbackParameterSet() const;
+
+  // The same through the calibration service, which changes its whole fleet together and records
+  // the push; nothing changes where a member refuses (FAILED_PRECONDITION). UNIMPLEMENTED where the
+  // server runs no calibration service.
+  absl::StatusOr<std::vector<FleetMember>> PushToFleet(const parameters::ParameterSet& set) const;
+  absl::StatusOr<std::vector<FleetMember>> RollBackFleet() const;
 
   // Calibration. What is no measurement is part of the answer.
   absl::StatusOr<calibration::v1::IngestMeasurementsResponse> IngestMeasurements(

@@ -252,6 +252,36 @@ TEST_F(LoopServers, ASlowerNetworkIsLearntWithoutAHandAndRolledBackBitForBit) {
   EXPECT_NEAR(timed->front().seconds / healthy->front().seconds, 1.25, 0.08);
 }
 
+TEST_F(LoopServers, TheCommandPushesAndRollsBackThroughTheCalibrationService) {
+  const std::string before = VersionOf(*network_sim_);
+  const auto set = test_support::SlowGemmSet(0.4);
+  const std::string file = (calibration_folder_.path() / "slow.yaml").string();
+  ASSERT_TRUE(catalog::SaveParameterSet(*set, file).ok());
+
+  const auto pushed =
+      test_support::RunSextant({"parameters", "push", file, calibration_->address()});
+  ASSERT_EQ(pushed.exit_code, 0) << pushed.err;
+  for (const auto* process : {operator_cost_.get(), network_sim_.get()}) {
+    EXPECT_EQ(VersionOf(*process), set->version());
+    EXPECT_NE(pushed.out.find(process->address()), std::string::npos) << pushed.out;
+  }
+  const auto back = test_support::RunSextant({"parameters", "rollback", calibration_->address()});
+  ASSERT_EQ(back.exit_code, 0) << back.err;
+  EXPECT_EQ(VersionOf(*operator_cost_), before);
+  EXPECT_EQ(VersionOf(*network_sim_), before);
+
+  // One is away: the push goes through, and says who is to get it later.
+  network_sim_->Stop(SIGKILL);
+  const auto partial =
+      test_support::RunSextant({"parameters", "push", file, calibration_->address()});
+  EXPECT_EQ(partial.exit_code, 0) << partial.err;
+  EXPECT_NE(
+      partial.err.find(absl::StrCat(network_sim_->address(), " gets the set when it is back")),
+      std::string::npos)
+      << partial.err;
+  EXPECT_EQ(VersionOf(*operator_cost_), set->version());
+}
+
 TEST_F(LoopServers, AServiceThatWasDownDuringAPushGetsTheSetWhenItComesBack) {
   Calibration calibration(calibration_->address());
   const std::string address = network_sim_->address();

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "calibration/calibrate/calibrate.h"
 #include "common/base/status_macros.h"
+#include "services/cli/commands/parameters.h"
 #include "services/cli/library.h"
 #include "services/cli/measured.h"
 #include "services/cli/remote.h"
@@ -34,7 +35,7 @@ absl::StatusOr<ExitCode> CalibrateParameters(const CommonOptions& common,
   }
   for (const std::string& target : options.targets) {
     SEXTANT_ASSIGN_OR_RETURN(const auto versions,
-                             ClientOf(common, target).PushParameterSet(*result.set));
+                             PushSet(ClientOf(common, target), *result.set, terminal));
     for (const client::ServiceVersion& version : versions) {
       terminal.Note(absl::StrCat(target, ": ", version.service, " now serves ", version.version));
     }

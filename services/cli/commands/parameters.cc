@@ -45,6 +45,20 @@ absl::StatusOr<std::vector<NamedSet>> KnownSets(const CommonOptions& common, Ter
   return sets;
 }
 
+// A member that is away gets the set when it comes back: said, but no failure.
+absl::StatusOr<std::vector<client::ServiceVersion>> VersionsOf(
+    const absl::StatusOr<std::vector<client::FleetMember>>& members, Terminal& terminal) {
+  if (!members.ok()) return members.status();
+  std::vector<client::ServiceVersion> versions;
+  for (const client::FleetMember& member : *members) {
+    versions.push_back({.service = member.target, .version = member.version});
+    if (!member.error.empty()) {
+      terminal.Warn(absl::StrCat(member.target, " gets the set when it is back: ", member.error));
+    }
+  }
+  return versions;
+}
+
 // Asks every target in order and prints what its services say.
 absl::StatusOr<ExitCode> ForEachTarget(
     const CommonOptions& common, const std::vector<std::string>& targets,
@@ -126,6 +140,14 @@ absl::StatusOr<ExitCode> ShowParameters(const CommonOptions& common,
   return ExitCode::kOk;
 }
 
+absl::StatusOr<std::vector<client::ServiceVersion>> PushSet(const client::Client& client,
+                                                            const ParameterSet& set,
+                                                            Terminal& terminal) {
+  auto versions = client.PushParameterSet(set);
+  if (!absl::IsUnimplemented(versions.status())) return versions;
+  return VersionsOf(client.PushToFleet(set), terminal);
+}
+
 absl::StatusOr<ExitCode> PushParameters(const CommonOptions& common,
                                         const std::string& name_or_file,
                                         const std::vector<std::string>& targets,
@@ -133,15 +155,20 @@ absl::StatusOr<ExitCode> PushParameters(const CommonOptions& common,
   SEXTANT_ASSIGN_OR_RETURN(const catalog::Catalog catalog, OpenCatalog());
   SEXTANT_ASSIGN_OR_RETURN(const auto set, FindParameters(catalog, name_or_file));
   return ForEachTarget(
-      common, targets, [&](const client::Client& client) { return client.PushParameterSet(*set); },
-      terminal);
+      common, targets,
+      [&](const client::Client& client) { return PushSet(client, *set, terminal); }, terminal);
 }
 
 absl::StatusOr<ExitCode> RollBackParameters(const CommonOptions& common,
                                             const std::vector<std::string>& targets,
                                             Terminal& terminal) {
   return ForEachTarget(
-      common, targets, [](const client::Client& client) { return client.RollbackParameterSet(); },
+      common, targets,
+      [&](const client::Client& client) -> absl::StatusOr<std::vector<client::ServiceVersion>> {
+        auto versions = client.RollbackParameterSet();
+        if (!absl::IsUnimplemented(versions.status())) return versions;
+        return VersionsOf(client.RollBackFleet(), terminal);
+      },
       terminal);
 }
 

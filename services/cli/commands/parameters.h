@@ -9,6 +9,7 @@
 #include "services/cli/common_options.h"
 #include "services/cli/exit_code.h"
 #include "services/cli/terminal.h"
+#include "services/client/client.h"
 
 namespace sextant::cli {
 
@@ -21,9 +22,14 @@ absl::StatusOr<ExitCode> ListParameters(const CommonOptions& common, Terminal& t
 absl::StatusOr<ExitCode> ShowParameters(const CommonOptions& common,
                                         const std::string& name_or_file, Terminal& terminal);
 
-// `sextant parameters push SET HOST:PORT...`: puts the set into every service of every target and
-// says which version each acknowledged. Fails at the first target that refuses; those before it
-// keep the new set.
+// Puts `set` into the services of a server that have parameters; where it is a calibration service
+// alone, into its fleet, all together. What each acknowledged.
+absl::StatusOr<std::vector<client::ServiceVersion>> PushSet(const client::Client& client,
+                                                            const parameters::ParameterSet& set,
+                                                            Terminal& terminal);
+
+// `sextant parameters push SET HOST:PORT...`: PushSet for every target. Fails at the first that
+// refuses; those before it keep the new set.
 absl::StatusOr<ExitCode> PushParameters(const CommonOptions& common,
                                         const std::string& name_or_file,
                                         const std::vector<std::string>& targets,
