@@ -28,24 +28,6 @@ YAML::Node ValueAt(const YAML::Node& map, const char* key) {
   return value.IsDefined() ? value : YAML::Node();
 }
 
-// The rules that hold whatever the plan and the GPU count turn out to be.
-absl::Status ValidateOpenJob(const workload::Job& job) {
-  base::Violations violations;
-  violations.RequireAtLeast<int64_t>("gpu_count", job.gpu_count, 1);
-  workload::Job small = job;
-  small.gpu_count = 1;
-  small.plan = {};
-  small.faults.clear();
-  for (const base::Violation& v : base::ViolationsOf(workload::ValidateJob(small))) {
-    // Pools of a fleet are counted against data parallel ranks.
-    if (!absl::StartsWith(v.field, "serving.")) violations.Add(v.field, v.description);
-  }
-  for (const base::Violation& v : base::ViolationsOf(workload::ValidateJob(job))) {
-    if (absl::StartsWith(v.field, "faults")) violations.Add(v.field, v.description);
-  }
-  return violations.ToStatus();
-}
-
 class JobReader {
  public:
   JobReader(absl::string_view file_name, const Catalog& catalog, PlanIs plan,
@@ -70,7 +52,7 @@ class JobReader {
     absl::StatusOr<workload::Job> job = wire::FromProto(proto);
     const absl::Status checked = !job.ok()                   ? job.status()
                                  : plan_ == PlanIs::kChosen ? workload::ValidateJob(*job)
-                                                             : ValidateOpenJob(*job);
+                                                             : workload::ValidateOpenJob(*job);
     AddWhatFollows(checked, model_read, cluster_read);
     if (violations_.empty()) return job;
     const bool only_unknown_names = violations_.items().size() == not_found_count_;

@@ -16,6 +16,7 @@
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/base/violations.h"
+#include "common/catalog/economics.h"
 #include "common/catalog/job_node_reader.h"
 #include "common/wire/yaml_node.h"
 
@@ -96,6 +97,11 @@ class SweepReader {
       ReadWords(root);
     }
     ReadScenarios();
+    if (absl::StatusOr<energy::Economics> economics = DefaultEconomics(catalog_); economics.ok()) {
+      spec_.economics = *std::move(economics);
+    } else {
+      violations_.AddStatus("economics", economics.status());
+    }
     if (violations_.empty()) {
       violations_.AddStatus("", sweep::ValidateSweep(spec_));
     }

@@ -23,6 +23,7 @@ namespace {
 // Points that one task evaluates: some milliseconds of work.
 constexpr int64_t kBlockCount = 1024;
 constexpr size_t kMaxScenarios = 100'000;
+constexpr size_t kMaxViolations = 100;  // of scenarios, which mostly repeat each other
 
 struct Block {
   uint32_t scenario = 0;
@@ -167,6 +168,12 @@ absl::Status ValidateSweep(const SweepSpec& spec) {
                                         " combinations outside the plan but must make between 1 "
                                         "and ",
                                         kMaxScenarios));
+  }
+  for (size_t i = 0; i < spec.scenarios.size() && violations.items().size() < kMaxViolations; ++i) {
+    const absl::Status valid = workload::ValidateOpenJob(spec.scenarios[i].job);
+    for (const base::Violation& v : base::ViolationsOf(valid)) {
+      violations.Add(absl::StrCat("scenarios[", i, "].job.", v.field), v.description);
+    }
   }
   for (const Limit& limit : spec.limits) {
     if (std::isfinite(limit.bound)) continue;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "common/wire/convert.h"
+#include "common/wire/convert_economics.h"
 #include "common/wire/reader.h"
 
 namespace sextant::wire {
@@ -33,7 +34,137 @@ std::vector<sweep::ReportRow> ReadRows(absl::string_view field, const Rows& rows
   return out;
 }
 
+using sweep::Choice;
+using types::v1::SweepChoice;
+using types::v1::SweepPlanSpace;
+
+struct Dimension {
+  absl::string_view name;
+  Choice sweep::PlanSpace::*choice;
+  SweepChoice* (SweepPlanSpace::*mutable_field)();
+  const SweepChoice& (SweepPlanSpace::*field)() const;
+};
+#define SEXTANT_DIMENSION(name) \
+  { #name, &sweep::PlanSpace::name, &SweepPlanSpace::mutable_##name, &SweepPlanSpace::name }
+constexpr Dimension kDimensions[] = {
+    SEXTANT_DIMENSION(tensor_parallel_size),  SEXTANT_DIMENSION(pipeline_parallel_size),
+    SEXTANT_DIMENSION(virtual_pipeline_size), SEXTANT_DIMENSION(context_parallel_size),
+    SEXTANT_DIMENSION(expert_parallel_size),  SEXTANT_DIMENSION(data_parallel_size),
+    SEXTANT_DIMENSION(micro_batch_size),      SEXTANT_DIMENSION(zero_stage),
+    SEXTANT_DIMENSION(sequence_parallel),     SEXTANT_DIMENSION(schedule),
+    SEXTANT_DIMENSION(recompute)};
+#undef SEXTANT_DIMENSION
+
+SweepChoice ChoiceToProto(absl::string_view name, const Choice& choice) {
+  SweepChoice proto;
+  proto.set_all(choice.all);
+  for (const int64_t value : choice.values) {
+    if (name == "schedule") {
+      const auto schedule = static_cast<workload::PipelineSchedule>(value);
+      proto.add_words(std::string(workload::PipelineScheduleName(schedule)));
+    } else if (name == "recompute") {
+      proto.add_words(
+          std::string(workload::RecomputeName(static_cast<workload::Recompute>(value))));
+    } else {
+      proto.add_values(value);
+    }
+  }
+  return proto;
+}
+
+Choice ChoiceFromProto(absl::string_view name, const SweepChoice& proto, Reader& reader) {
+  Choice choice{.all = proto.all()};
+  choice.values.assign(proto.values().begin(), proto.values().end());
+  const std::string field = absl::StrCat("plan.", name);
+  const bool has_words = name == "schedule" || name == "recompute";
+  if (has_words ? proto.values_size() > 0 : proto.words_size() > 0) {
+    reader.Add(field, has_words ? "has values but takes words" : "has words but takes values");
+  }
+  for (const std::string& word : proto.words()) {
+    if (name == "schedule") {
+      choice.values.push_back(static_cast<int64_t>(reader.Word(
+          field, word, workload::ParsePipelineSchedule, workload::PipelineSchedule::k1f1b)));
+    } else if (name == "recompute") {
+      choice.values.push_back(static_cast<int64_t>(
+          reader.Word(field, word, workload::ParseRecompute, workload::Recompute::kNone)));
+    }
+  }
+  return choice;
+}
+
 }  // namespace
+
+types::v1::SweepSpec ToProto(const sweep::SweepSpec& spec) {
+  types::v1::SweepSpec proto;
+  for (const sweep::Scenario& scenario : spec.scenarios) {
+    types::v1::SweepScenario& out = *proto.add_scenarios();
+    *out.mutable_job() = ToProto(scenario.job);
+    for (const auto& [path, value] : scenario.settings) {
+      types::v1::SweepSetting& setting = *out.add_settings();
+      setting.set_path(path);
+      setting.set_value(value);
+    }
+  }
+  for (const Dimension& d : kDimensions) {
+    const Choice& choice = spec.plan.*d.choice;
+    if (choice.IsFixed()) continue;
+    *(proto.mutable_plan()->*d.mutable_field)() = ChoiceToProto(d.name, choice);
+  }
+  *proto.mutable_economics() = ToProto(spec.economics);
+  proto.set_require_fit(spec.require_fit);
+  for (const sweep::Limit& limit : spec.limits) {
+    types::v1::SweepLimit& out = *proto.add_limits();
+    out.set_metric(std::string(sweep::MetricName(limit.metric)));
+    out.set_bound(limit.bound);
+  }
+  proto.set_rank_by(std::string(sweep::MetricName(spec.summary.rank_by)));
+  for (const Metric m : spec.summary.pareto) {
+    proto.add_pareto_metrics(std::string(sweep::MetricName(m)));
+  }
+  proto.set_top_count(static_cast<int64_t>(spec.summary.top_count));
+  proto.set_sample_count(static_cast<int64_t>(spec.summary.sample_count));
+  return proto;
+}
+
+absl::StatusOr<sweep::SweepSpec> FromProto(const types::v1::SweepSpec& proto) {
+  constexpr int64_t kMaxRows = 100'000;
+  Reader reader;
+  sweep::SweepSpec spec;
+  for (int i = 0; i < proto.scenarios_size(); ++i) {
+    const types::v1::SweepScenario& in = proto.scenarios(i);
+    sweep::Scenario scenario;
+    scenario.job = reader.Nested(absl::StrCat("scenarios[", i, "].job"), FromProto(in.job()));
+    for (const types::v1::SweepSetting& s : in.settings()) {
+      scenario.settings.emplace_back(s.path(), s.value());
+    }
+    spec.scenarios.push_back(std::move(scenario));
+  }
+  for (const Dimension& d : kDimensions) {
+    spec.plan.*d.choice = ChoiceFromProto(d.name, (proto.plan().*d.field)(), reader);
+  }
+  spec.economics = reader.Nested("economics", FromProto(proto.economics()));
+  if (proto.has_require_fit()) spec.require_fit = proto.require_fit();
+  for (const types::v1::SweepLimit& limit : proto.limits()) {
+    spec.limits.push_back(
+        {reader.Word("limits.metric", limit.metric(), sweep::ParseMetric, Metric::kTotalSeconds),
+         reader.Finite("limits.bound", limit.bound())});
+  }
+  spec.summary.rank_by =
+      reader.Word("rank_by", proto.rank_by(), sweep::ParseMetric, Metric::kTokensPerSecond);
+  if (proto.pareto_metrics_size() > 0) spec.summary.pareto.clear();
+  for (const std::string& name : proto.pareto_metrics()) {
+    spec.summary.pareto.push_back(
+        reader.Word("pareto_metrics", name, sweep::ParseMetric, Metric::kTotalSeconds));
+  }
+  const auto rows = [&](absl::string_view field, int64_t value) {
+    if (value >= 0 && value <= kMaxRows) return static_cast<size_t>(value);
+    reader.Add(field, absl::StrCat("is ", value, " but must be between 0 and ", kMaxRows));
+    return size_t{0};
+  };
+  if (proto.has_top_count()) spec.summary.top_count = rows("top_count", proto.top_count());
+  spec.summary.sample_count = rows("sample_count", proto.sample_count());
+  return reader.Finish(std::move(spec));
+}
 
 types::v1::SweepRow ToProto(const sweep::ReportRow& row) {
   types::v1::SweepRow proto;

@@ -14,6 +14,9 @@ namespace sextant::wire {
 types::v1::SweepReport ToProto(const sweep::SweepReport& report);
 absl::StatusOr<sweep::SweepReport> FromProto(const types::v1::SweepReport& proto);
 
+types::v1::SweepSpec ToProto(const sweep::SweepSpec& spec);
+absl::StatusOr<sweep::SweepSpec> FromProto(const types::v1::SweepSpec& proto);
+
 types::v1::SweepRow ToProto(const sweep::ReportRow& row);
 absl::StatusOr<sweep::ReportRow> FromProto(const types::v1::SweepRow& proto);
 

@@ -374,4 +374,24 @@ absl::Status ValidateJob(const Job& job) {
   return violations.ToStatus();
 }
 
+absl::Status ValidateOpenJob(const Job& job) {
+  base::Violations violations;
+  violations.RequireAtLeast<int64_t>("gpu_count", job.gpu_count, 1);
+  Job small = job;
+  small.gpu_count = 1;
+  small.plan = {};
+  small.faults.clear();
+  const auto starts_with = [](const base::Violation& v, absl::string_view prefix) {
+    return v.field.compare(0, prefix.size(), prefix.data(), prefix.size()) == 0;
+  };
+  for (const base::Violation& v : base::ViolationsOf(ValidateJob(small))) {
+    // Pools of a fleet are counted against data parallel ranks.
+    if (!starts_with(v, "serving.")) violations.Add(v.field, v.description);
+  }
+  for (const base::Violation& v : base::ViolationsOf(ValidateJob(job))) {
+    if (starts_with(v, "faults")) violations.Add(v.field, v.description);
+  }
+  return violations.ToStatus();
+}
+
 }  // namespace sextant::workload

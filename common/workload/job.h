@@ -140,6 +140,10 @@ struct Job {
 // An OK job can be predicted; whether it fits in memory is an answer, not a violation.
 absl::Status ValidateJob(const Job& job);
 
+// The rules that hold whatever the plan and the GPU count turn out to be: of a job whose plan a sweep
+// chooses.
+absl::Status ValidateOpenJob(const Job& job);
+
 // Divisors of `n` in increasing order. For error messages and sweeps. O(sqrt n).
 std::vector<int64_t> Divisors(int64_t n);
 

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/wire/convert.h"
+#include "common/wire/convert_sweep.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/client_context.h"
 #include "services/runtime/channel.h"
@@ -270,6 +271,40 @@ absl::StatusOr<std::vector<collectives::CollectiveEstimate>> Client::EstimateCol
     }
   }
   return estimates;
+}
+
+absl::StatusOr<sweep::SweepReport> Client::Sweep(
+    const sweep::SweepSpec& spec, const sweep::Shard& shard,
+    const std::function<bool(const sweep::Progress&)>& progress) const {
+  Ask ask(target_, timeout_);
+  orchestrator::v1::SweepRequest request;
+  *request.mutable_spec() = wire::ToProto(spec);
+  request.set_shard_index(shard.index);
+  request.set_shard_count(shard.count);
+  const auto stub = OrchestratorService::NewStub(channel_);
+  const auto reader = stub->Sweep(ask.context(), request);
+  absl::StatusOr<sweep::SweepReport> report =
+      absl::InternalError(absl::StrCat(target_, " ended its stream without an answer"));
+  orchestrator::v1::SweepResponse piece;
+  while (reader->Read(&piece)) {
+    if (piece.has_report()) {
+      report = wire::FromProto(piece.report());
+      continue;
+    }
+    const auto& p = piece.progress();
+    sweep::ReportRow best;
+    if (p.has_best()) {
+      if (auto row = wire::FromProto(p.best()); row.ok()) best = *std::move(row);
+    }
+    if (progress && !progress({.done_count = p.done_count(),
+                               .candidate_count = p.candidate_count(),
+                               .predicted_count = p.predicted_count(),
+                               .improved = p.has_best() ? &best.point : nullptr})) {
+      ask.context()->TryCancel();
+    }
+  }
+  SEXTANT_RETURN_IF_ERROR(ask.Result(reader->Finish()));
+  return report;
 }
 
 absl::StatusOr<network_sim::NetworkResult> Client::SimulateCase(

@@ -18,6 +18,7 @@
 #include "common/operator_cost/operator.h"
 #include "common/orchestrator/prediction.h"
 #include "common/parameters/parameter_set.h"
+#include "common/sweep/report.h"
 #include "common/workload/job.h"
 #include "sextant/calibration/v1/calibration_service.pb.h"
 
@@ -71,6 +72,12 @@ class Client {
   // One result for each job, in order; split into messages of what one may carry.
   absl::StatusOr<std::vector<absl::StatusOr<orchestrator::Prediction>>> PredictBatch(
       absl::Span<const workload::Job> jobs) const;
+
+  // `progress` is told how far it is (improved: the best point so far, where it is a new one); false
+  // cancels: CANCELLED.
+  absl::StatusOr<sweep::SweepReport> Sweep(
+      const sweep::SweepSpec& spec, const sweep::Shard& shard,
+      const std::function<bool(const sweep::Progress&)>& progress = {}) const;
 
   // Operator cost; any number of operators.
   absl::StatusOr<std::vector<operator_cost::OperatorEstimate>> EstimateOperators(

@@ -233,6 +233,11 @@ RemoteServices::RemoteServices(const std::shared_ptr<grpc::Channel>& operator_co
       watch_(std::make_unique<ParameterWatch>(
           operator_cost, [this](const std::string& version) { DropStale(version); })) {}
 
+absl::StatusOr<std::shared_ptr<const parameters::ParameterSet>> RemoteServices::CurrentSet(
+    runtime::Call& call) {
+  return RemoteOperatorCost(*this, call).CurrentParameters();
+}
+
 void RemoteServices::DropStale(const std::string& version) {
   std::string before;
   {

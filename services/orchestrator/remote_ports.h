@@ -41,6 +41,9 @@ class RemoteServices {
                                                    const orchestrator::PredictOptions& options,
                                                    runtime::Call& call);
 
+  // The parameter set in service.
+  absl::StatusOr<std::shared_ptr<const parameters::ParameterSet>> CurrentSet(runtime::Call& call);
+
  private:
   friend class RemoteOperatorCost;
   friend class RemoteNetworkTime;

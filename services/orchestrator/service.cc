@@ -7,7 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/base/violations.h"
+#include "common/sweep/report.h"
 #include "common/wire/convert.h"
+#include "common/wire/convert_sweep.h"
 
 namespace sextant::orchestrator_service {
 
@@ -61,6 +63,48 @@ grpc::Status Service::PredictBatch(grpc::ServerContext* context,
       result->mutable_error()->set_message(std::string(prediction.status().message()));
     }
     return call.Check();
+  });
+}
+
+grpc::Status Service::Sweep(grpc::ServerContext* context, const v1::SweepRequest* request,
+                            grpc::ServerWriter<v1::SweepResponse>* writer) {
+  return runtime::Answer(context, kSweepDeadline, [&](runtime::Call& call) -> absl::Status {
+    SEXTANT_ASSIGN_OR_RETURN(const sweep::SweepSpec spec, wire::FromProto(request->spec()));
+    const sweep::Shard shard{.index = request->shard_index(),
+                             .count = request->has_shard_count() ? request->shard_count() : 1};
+    SEXTANT_ASSIGN_OR_RETURN(const auto set, services_.CurrentSet(call));
+    constexpr std::chrono::milliseconds kProgressInterval{100};
+    std::chrono::steady_clock::time_point last;
+    v1::SweepResponse update;
+    const auto on_progress = [&](const sweep::Progress& p) {
+      if (!call.Check().ok()) return false;
+      v1::SweepProgress& progress = *update.mutable_progress();
+      if (p.improved != nullptr) {
+        sweep::ReportRow row;
+        row.point = *p.improved;
+        row.settings = spec.scenarios[p.improved->scenario].settings;
+        *progress.mutable_best() = wire::ToProto(row);
+      }
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last < kProgressInterval) return true;
+      last = now;
+      progress.set_done_count(p.done_count);
+      progress.set_candidate_count(p.candidate_count);
+      progress.set_predicted_count(p.predicted_count);
+      const bool sent = writer->Write(update);
+      update.Clear();
+      return sent;
+    };
+    SEXTANT_ASSIGN_OR_RETURN(
+        const sweep::SweepResult result,
+        sweep::RunSweep(spec, set, {.shard = shard, .on_progress = on_progress}));
+    SEXTANT_RETURN_IF_ERROR(call.Check());
+    SEXTANT_ASSIGN_OR_RETURN(const sweep::SweepReport report,
+                             sweep::ReportOf(spec, result, shard, set));
+    v1::SweepResponse answer;
+    *answer.mutable_report() = wire::ToProto(report);
+    return writer->Write(answer) ? absl::OkStatus()
+                                 : absl::CancelledError("the caller went away");
   });
 }
 

@@ -12,6 +12,7 @@ namespace sextant::orchestrator_service {
 
 inline constexpr char kFullName[] = "sextant.orchestrator.v1.OrchestratorService";
 inline constexpr int kMaxBatchCount = 1000;
+inline constexpr std::chrono::milliseconds kSweepDeadline{3600 * 1000};
 
 // sextant.orchestrator.v1.OrchestratorService over common/orchestrator and the two services below.
 // Thread-safe.
@@ -28,6 +29,9 @@ class Service final : public orchestrator::v1::OrchestratorService::Service {
   grpc::Status PredictBatch(grpc::ServerContext* context,
                             const orchestrator::v1::PredictBatchRequest* request,
                             orchestrator::v1::PredictBatchResponse* response) override;
+  // In this process, under the parameter set in service: a point is far less than a call.
+  grpc::Status Sweep(grpc::ServerContext* context, const orchestrator::v1::SweepRequest* request,
+                     grpc::ServerWriter<orchestrator::v1::SweepResponse>* writer) override;
 
  private:
   RemoteServices& services_;

@@ -20,6 +20,10 @@
 #include "services/client/client.h"
 #include "services/network_sim/service.h"
 #include "services/operator_cost/service.h"
+#include "common/catalog/sweep_reader.h"
+#include "common/sweep/report.h"
+#include "common/wire/convert_sweep.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "services/orchestrator/service.h"
 #include "services/runtime/channel.h"
 #include "services/runtime/server.h"
@@ -96,6 +100,58 @@ class Suite {
   orchestrator_service::Service orchestrator_;
   std::unique_ptr<runtime::Server> orchestrator_server_;
 };
+
+// Llama-2-7B on 16 and 24 GPUs: every plan.
+sweep::SweepSpec SmallSweep() {
+  const auto spec = catalog::ReadSweep(
+      "job: {model: llama-2-7b, cluster: dgx-a100, gpu_count: 16,\n"
+      "      training: {global_batch_size: 96, sequence_length: 2048}}\n"
+      "vary: {plan: all, gpu_count: [16, 24]}\n"
+      "limits: {total_seconds: 10}\nsample: 20\n",
+      "test.yaml", {},
+      *catalog::Catalog::Open(std::string(SEXTANT_SOURCE_DIR) + "/datasets"));
+  EXPECT_TRUE(spec.ok()) << spec.status();
+  return *spec;
+}
+
+TEST(Services, AServedSweepEqualsTheEmbeddedOneAndNamesTheBestSoFar) {
+  Suite suite;
+  const sweep::SweepSpec spec = SmallSweep();
+  int improved = 0;
+  for (const sweep::Shard& shard : {sweep::Shard{}, sweep::Shard{.index = 1, .count = 3}}) {
+    const auto served =
+        suite.Orchestrator().Sweep(spec, shard, [&](const sweep::Progress& progress) {
+          improved += progress.improved != nullptr ? 1 : 0;
+          return true;
+        });
+    ASSERT_TRUE(served.ok()) << served.status();
+    const auto result = sweep::RunSweep(spec, Uncalibrated(), {.shard = shard, .thread_count = 1});
+    const auto embedded = sweep::ReportOf(spec, *result, shard, Uncalibrated());
+    ASSERT_TRUE(embedded.ok()) << embedded.status();
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(wire::ToProto(*served),
+                                                                   wire::ToProto(*embedded)));
+    EXPECT_FALSE(served->top.empty());
+  }
+  EXPECT_GT(improved, 0);
+}
+
+TEST(Services, ACancelledSweepEndsAndWrongSpecsAreRefusedWithEverything) {
+  Suite suite;
+  sweep::SweepSpec spec = SmallSweep();
+  // Long enough that it cannot be done before the cancellation arrives.
+  for (int i = 0; i < 200; ++i) spec.scenarios.push_back(spec.scenarios[1]);
+  const auto cancelled =
+      suite.Orchestrator().Sweep(spec, {}, [](const sweep::Progress&) { return false; });
+  EXPECT_TRUE(absl::IsCancelled(cancelled.status())) << cancelled.status();
+  spec.plan.tensor_parallel_size = {.values = {0}};
+  spec.summary.pareto = {sweep::Metric::kTotalSeconds};
+  spec.scenarios[0].job.model.layer_count = 0;
+  const auto refused = suite.Orchestrator().Sweep(spec, {});
+  EXPECT_TRUE(absl::IsInvalidArgument(refused.status()));
+  for (const char* field : {"tensor_parallel_size", "pareto", "scenarios[0].job.model"}) {
+    EXPECT_NE(refused.status().message().find(field), std::string::npos) << refused.status();
+  }
+}
 
 TEST(Services, ServedPredictionsEqualEmbeddedOnesBitForBit) {
   Suite suite;

@@ -15,6 +15,7 @@
 #include "common/sweep/report.h"
 #include "services/cli/interrupt.h"
 #include "services/cli/library.h"
+#include "services/cli/remote.h"
 #include "services/cli/render/quantity.h"
 #include "services/cli/render/sweep.h"
 
@@ -92,6 +93,23 @@ ExitCode PrintReport(const CommonOptions& common, const sweep::SweepReport& repo
   return ExitCode::kModelSaysNo;
 }
 
+absl::StatusOr<sweep::SweepReport> SweepEmbedded(const CommonOptions& common,
+                                                 const sweep::SweepSpec& spec,
+                                                 const sweep::RunOptions& options,
+                                                 const catalog::Catalog& catalog,
+                                                 Terminal& terminal) {
+  SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
+  SEXTANT_ASSIGN_OR_RETURN(const sweep::SweepResult result,
+                           sweep::RunSweep(spec, parameters, options));
+  return sweep::ReportOf(spec, result, options.shard, parameters);
+}
+
+// A sweep takes longer than the usual call.
+client::Client SweepServer(const CommonOptions& common, Terminal& terminal) {
+  const client::Client client = ConnectedClient(common, terminal);
+  return common.timeout_seconds > 0 ? client : client.WithTimeout(std::chrono::hours(1));
+}
+
 }  // namespace
 
 absl::StatusOr<ExitCode> RunSweepFile(const CommonOptions& common, const SweepOptions& options,
@@ -108,20 +126,19 @@ absl::StatusOr<ExitCode> RunSweepFile(const CommonOptions& common, const SweepOp
   if (options.top_count.has_value()) {
     spec.summary.top_count = static_cast<size_t>(*options.top_count);
   }
-  SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
   NoteInterrupts();
   ProgressNotes progress(spec, terminal);
-  SEXTANT_ASSIGN_OR_RETURN(
-      const sweep::SweepResult result,
-      sweep::RunSweep(spec, parameters,
-                      {.shard = shard,
-                       .thread_count = options.thread_count,
-                       .on_progress = [&](const sweep::Progress& p) {
-                         progress.Say(p);
-                         return !Interrupted();
-                       }}));
+  const auto on_progress = [&](const sweep::Progress& p) {
+    progress.Say(p);
+    return !Interrupted();
+  };
   SEXTANT_ASSIGN_OR_RETURN(const sweep::SweepReport report,
-                           sweep::ReportOf(spec, result, shard, parameters));
+                           common.server.empty()
+                               ? SweepEmbedded(common, spec, {.shard = shard,
+                                                              .thread_count = options.thread_count,
+                                                              .on_progress = on_progress},
+                                               catalog, terminal)
+                               : SweepServer(common, terminal).Sweep(spec, shard, on_progress));
   const ExitCode code = PrintReport(common, report, terminal);
   if (report.complete) return code;
   terminal.Error(absl::StrCat("interrupted after ", report.counts.candidate_count,
