@@ -24,34 +24,15 @@ namespace sextant::catalog {
 namespace {
 
 using sweep::Choice;
+using sweep::PlanDimension;
 using sweep::PlanSpace;
 
-constexpr size_t kMaxScenarios = 100'000;
 constexpr size_t kMaxValues = 10'000;
 // Combinations whose violations are listed; those of more are mostly the same.
 constexpr size_t kMaxBrokenScenarios = 20;
-constexpr int64_t kMaxRows = 100'000;
-
-struct PlanDimension {
-  absl::string_view name;
-  Choice PlanSpace::*choice;
-};
-constexpr PlanDimension kPlanDimensions[] = {
-    {"tensor_parallel_size", &PlanSpace::tensor_parallel_size},
-    {"pipeline_parallel_size", &PlanSpace::pipeline_parallel_size},
-    {"virtual_pipeline_size", &PlanSpace::virtual_pipeline_size},
-    {"context_parallel_size", &PlanSpace::context_parallel_size},
-    {"expert_parallel_size", &PlanSpace::expert_parallel_size},
-    {"data_parallel_size", &PlanSpace::data_parallel_size},
-    {"micro_batch_size", &PlanSpace::micro_batch_size},
-    {"zero_stage", &PlanSpace::zero_stage},
-    {"sequence_parallel", &PlanSpace::sequence_parallel},
-    {"schedule", &PlanSpace::schedule},
-    {"recompute", &PlanSpace::recompute},
-};
 
 void VaryWholePlan(PlanSpace& plan) {
-  for (const PlanDimension& dimension : kPlanDimensions) (plan.*dimension.choice).all = true;
+  for (const PlanDimension& dimension : sweep::kPlanDimensions) (plan.*dimension.choice).all = true;
 }
 
 // One path outside the plan, and the YAML texts that it may hold.
@@ -117,8 +98,8 @@ class SweepReader {
   }
 
   void RefuseUnknown(const YAML::Node& root) {
-    static const std::vector<std::string> known = {"job",    "vary", "limits", "require_fit",
-                                                   "rank_by", "pareto", "top", "sample"};
+    static const std::vector<std::string> known = {"job",     "vary",   "limits", "require_fit",
+                                                   "rank_by", "pareto", "top",    "sample"};
     std::set<std::string> seen;
     for (const auto& item : root) {
       const std::string key = item.first.IsScalar() ? item.first.Scalar() : "?";
@@ -178,7 +159,7 @@ class SweepReader {
   }
 
   static const PlanDimension* DimensionOf(absl::string_view path) {
-    for (const PlanDimension& dimension : kPlanDimensions) {
+    for (const PlanDimension& dimension : sweep::kPlanDimensions) {
       if (path == absl::StrCat("plan.", dimension.name)) return &dimension;
     }
     return nullptr;
@@ -228,9 +209,10 @@ class SweepReader {
     } else if (absl::SimpleAtoi(text, &number)) {
       choice.values.push_back(number);
     } else {
-      Report(field, place, absl::StrCat("is \"", text.substr(0, 64), "\" but must be ",
-                                        name == "sequence_parallel" ? "true, false" : "a count",
-                                        ", a list of them, or all"));
+      Report(field, place,
+             absl::StrCat("is \"", text.substr(0, 64), "\" but must be ",
+                          name == "sequence_parallel" ? "true, false" : "a count",
+                          ", a list of them, or all"));
     }
   }
 
@@ -264,8 +246,9 @@ class SweepReader {
                              : key == "step"  ? &step
                                               : nullptr;
       if (number == nullptr) {
-        Report(field, item.first, absl::StrCat("has \"", key.substr(0, 64),
-                                               "\" but takes from, to, and times or step"));
+        Report(
+            field, item.first,
+            absl::StrCat("has \"", key.substr(0, 64), "\" but takes from, to, and times or step"));
         return {};
       }
       if (!item.second.IsScalar() || !absl::SimpleAtod(item.second.Scalar(), number) ||
@@ -290,7 +273,8 @@ class SweepReader {
 
   void ReadLimits(const YAML::Node& limits) {
     if (!limits.IsDefined() || limits.IsNull()) return;
-    if (!limits.IsMap()) return Report("limits", limits, "must be a mapping from metrics to bounds");
+    if (!limits.IsMap())
+      return Report("limits", limits, "must be a mapping from metrics to bounds");
     for (const auto& item : limits) {
       const std::string name = item.first.IsScalar() ? item.first.Scalar() : "?";
       const std::string field = absl::StrCat("limits.", name.substr(0, 128));
@@ -320,8 +304,8 @@ class SweepReader {
     if (!node.IsDefined() || node.IsNull()) return;
     int64_t value = 0;
     if (!node.IsScalar() || !absl::SimpleAtoi(node.Scalar(), &value) || value < 0 ||
-        value > kMaxRows) {
-      return Report(key, node, absl::StrCat("must be a count between 0 and ", kMaxRows));
+        value > sweep::kMaxRows) {
+      return Report(key, node, absl::StrCat("must be a count between 0 and ", sweep::kMaxRows));
     }
     count = static_cast<size_t>(value);
   }
@@ -359,10 +343,10 @@ class SweepReader {
 
   void ReadScenarios() {
     if (!violations_.empty() && not_found_count_ == violations_.items().size()) return;
-    if (combination_count_ > static_cast<double>(kMaxScenarios)) {
+    if (combination_count_ > static_cast<double>(sweep::kMaxScenarios)) {
       violations_.Add("vary", absl::StrCat("makes ", combination_count_,
                                            " combinations outside the plan but must make at most ",
-                                           kMaxScenarios));
+                                           sweep::kMaxScenarios));
       return;
     }
     std::set<std::pair<std::string, std::string>> reported;

@@ -319,6 +319,24 @@ PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& a
   return priced;
 }
 
+absl::StatusOr<PricedTraining> AskTraining(const Job& job, const GraphOptions& options,
+                                           OperatorCostPort& operator_cost,
+                                           NetworkTimePort& network_time) {
+  const TrainingGraph graph = BuildTrainingGraph(job, options);
+  SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
+                           AskPorts(graph, job, operator_cost, network_time));
+  return PriceTraining(graph, answers, job);
+}
+
+absl::StatusOr<PricedInference> AskInference(const Job& job, const GraphOptions& options,
+                                             OperatorCostPort& operator_cost,
+                                             NetworkTimePort& network_time) {
+  const InferenceGraph graph = BuildInferenceGraph(job, options);
+  SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
+                           AskPorts(graph, job, operator_cost, network_time));
+  return PriceInference(graph, answers);
+}
+
 absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_cost,
                                    NetworkTimePort& network_time, const PredictOptions& options) {
   SEXTANT_RETURN_IF_ERROR(workload::ValidateJob(job));

@@ -16,8 +16,8 @@ struct PredictOptions {
   // A framework profile that the parameter set does not know is answered with the accelerator's
   // shared values and marked as extrapolated, instead of refused.
   bool unknown_profile_is_default = false;
-  // Prediction::sensitivities are answered, for twelve more questions to the ports. A run of a serving
-  // load has none.
+  // Prediction::sensitivities are answered, for twelve more questions to the ports. A run of a
+  // serving load has none.
   bool sensitivities = false;
 };
 
@@ -49,6 +49,14 @@ PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& a
 absl::StatusOr<PortAnswers> AskPorts(const Graph& graph, const workload::Job& job,
                                      OperatorCostPort& operator_cost,
                                      NetworkTimePort& network_time);
+
+// All of that at once: the graph of a valid job, asked and priced.
+absl::StatusOr<PricedTraining> AskTraining(const workload::Job& job, const GraphOptions& options,
+                                           OperatorCostPort& operator_cost,
+                                           NetworkTimePort& network_time);
+absl::StatusOr<PricedInference> AskInference(const workload::Job& job, const GraphOptions& options,
+                                             OperatorCostPort& operator_cost,
+                                             NetworkTimePort& network_time);
 
 // How the profile lowers a job: from its framework parameters.
 GraphOptions OptionsFor(const workload::Job& job, const FrameworkParameters<double>& parameters);

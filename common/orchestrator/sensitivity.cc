@@ -18,15 +18,12 @@ absl::StatusOr<double> TotalSeconds(const Job& job, const FrameworkParameters<do
                                     NetworkTimePort& network_time) {
   const GraphOptions options = OptionsFor(job, parameters);
   if (job.IsTraining()) {
-    const TrainingGraph graph = BuildTrainingGraph(job, options);
-    SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
-                             AskPorts(graph, job, operator_cost, network_time));
-    return TrainingStep(PriceTraining(graph, answers, job), parameters.training).Total();
+    SEXTANT_ASSIGN_OR_RETURN(const PricedTraining priced,
+                             AskTraining(job, options, operator_cost, network_time));
+    return TrainingStep(priced, parameters.training).Total();
   }
-  const InferenceGraph graph = BuildInferenceGraph(job, options);
-  SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
-                           AskPorts(graph, job, operator_cost, network_time));
-  const PricedInference priced = PriceInference(graph, answers);
+  SEXTANT_ASSIGN_OR_RETURN(const PricedInference priced,
+                           AskInference(job, options, operator_cost, network_time));
   return PrefillTimes(priced, parameters.inference).Total() +
          DecodeTimes(priced, parameters.inference).Total();
 }

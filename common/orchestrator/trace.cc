@@ -134,15 +134,13 @@ absl::StatusOr<Trace> TraceJob(const Job& job, OperatorCostPort& operator_cost,
       ResolveFrameworkParameters(*set, job.cluster.accelerator, job.framework);
   const GraphOptions options = OptionsFor(job, parameters);
   if (job.IsTraining()) {
-    const TrainingGraph graph = BuildTrainingGraph(job, options);
-    SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
-                             AskPorts(graph, job, operator_cost, network_time));
-    return TraceTraining(PriceTraining(graph, answers, job), parameters.training);
+    SEXTANT_ASSIGN_OR_RETURN(const PricedTraining priced,
+                             AskTraining(job, options, operator_cost, network_time));
+    return TraceTraining(priced, parameters.training);
   }
-  const InferenceGraph graph = BuildInferenceGraph(job, options);
-  SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
-                           AskPorts(graph, job, operator_cost, network_time));
-  return TraceInference(PriceInference(graph, answers), parameters.inference);
+  SEXTANT_ASSIGN_OR_RETURN(const PricedInference priced,
+                           AskInference(job, options, operator_cost, network_time));
+  return TraceInference(priced, parameters.inference);
 }
 
 }  // namespace sextant::orchestrator

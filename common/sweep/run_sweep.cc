@@ -22,7 +22,6 @@ namespace {
 
 // Points that one task evaluates: some milliseconds of work.
 constexpr int64_t kBlockCount = 1024;
-constexpr size_t kMaxScenarios = 100'000;
 constexpr size_t kMaxViolations = 100;  // of scenarios, which mostly repeat each other
 
 struct Block {
@@ -79,7 +78,8 @@ class Runner {
     oneapi::tbb::task_arena arena(threads);
     arena.execute([&] { RunPipeline(static_cast<size_t>(threads) * 4); });
     if (!error_.ok()) return error_;
-    SweepResult result{.summary = std::move(summary_), .complete = !stopped_.load(),
+    SweepResult result{.summary = std::move(summary_),
+                       .complete = !stopped_.load(),
                        .whole_candidate_count = partition_.whole_count};
     return result;
   }

@@ -25,6 +25,10 @@ struct Scenario {
   std::vector<std::pair<std::string, std::string>> settings;
 };
 
+// Most scenarios of a sweep, and most rows of one list of its answer.
+inline constexpr size_t kMaxScenarios = 100'000;
+inline constexpr int64_t kMaxRows = 100'000;
+
 struct SweepSpec {
   std::vector<Scenario> scenarios;
   PlanSpace plan;

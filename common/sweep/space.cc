@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "common/base/violations.h"
@@ -193,20 +194,13 @@ std::string Excluded(absl::string_view name, const std::vector<int64_t>& values,
 
 absl::Status ValidatePlanSpace(const PlanSpace& space) {
   base::Violations violations;
-  const std::pair<absl::string_view, const Choice*> sizes[] = {
-      {"plan.tensor_parallel_size", &space.tensor_parallel_size},
-      {"plan.pipeline_parallel_size", &space.pipeline_parallel_size},
-      {"plan.virtual_pipeline_size", &space.virtual_pipeline_size},
-      {"plan.context_parallel_size", &space.context_parallel_size},
-      {"plan.expert_parallel_size", &space.expert_parallel_size},
-      {"plan.data_parallel_size", &space.data_parallel_size},
-      {"plan.micro_batch_size", &space.micro_batch_size},
-  };
   constexpr int64_t kLargest = std::numeric_limits<int32_t>::max();
-  for (const auto& [field, choice] : sizes) {
-    for (const int64_t value : choice->values) {
+  for (const PlanDimension& dimension : kPlanDimensions) {
+    if (!absl::EndsWith(dimension.name, "_size")) continue;  // words and flags, below
+    for (const int64_t value : (space.*dimension.choice).values) {
       if (value >= 1 && value <= kLargest) continue;
-      violations.Add(field, absl::StrCat("is ", value, " but must be between 1 and ", kLargest));
+      violations.Add(absl::StrCat("plan.", dimension.name),
+                     absl::StrCat("is ", value, " but must be between 1 and ", kLargest));
     }
   }
   RequireWords(violations, "plan.zero_stage", space.zero_stage, 4);
@@ -300,8 +294,7 @@ int64_t CountLayouts(const PlanSpace& space, const Job& base, const Cell& cell) 
   for (const int64_t micro_batch : c.micro_batches) {
     for (const int64_t chunk_count : c.chunks) {
       if (!c.ChunksFit(chunk_count, micro_batch, cell.pipeline)) continue;
-      outer += static_cast<int64_t>(
-          c.SchedulesFor(chunk_count, micro_batch, cell.pipeline).size());
+      outer += static_cast<int64_t>(c.SchedulesFor(chunk_count, micro_batch, cell.pipeline).size());
     }
   }
   return outer * Product(c);

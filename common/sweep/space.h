@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "common/workload/job.h"
 
 namespace sextant::sweep {
@@ -42,6 +43,25 @@ struct PlanSpace {
   Choice recompute;
 
   friend bool operator==(const PlanSpace&, const PlanSpace&) = default;
+};
+
+// The dimensions under their names in ParallelPlan, in the order above.
+struct PlanDimension {
+  absl::string_view name;
+  Choice PlanSpace::*choice;
+};
+inline constexpr PlanDimension kPlanDimensions[] = {
+    {"tensor_parallel_size", &PlanSpace::tensor_parallel_size},
+    {"pipeline_parallel_size", &PlanSpace::pipeline_parallel_size},
+    {"virtual_pipeline_size", &PlanSpace::virtual_pipeline_size},
+    {"context_parallel_size", &PlanSpace::context_parallel_size},
+    {"expert_parallel_size", &PlanSpace::expert_parallel_size},
+    {"data_parallel_size", &PlanSpace::data_parallel_size},
+    {"micro_batch_size", &PlanSpace::micro_batch_size},
+    {"zero_stage", &PlanSpace::zero_stage},
+    {"sequence_parallel", &PlanSpace::sequence_parallel},
+    {"schedule", &PlanSpace::schedule},
+    {"recompute", &PlanSpace::recompute},
 };
 
 // Every rule that the choices themselves break: values below 1, unknown enumerators.

@@ -20,6 +20,60 @@ const FieldDescriptor* MetricField(int metric) {
       std::string(sweep::MetricName(static_cast<Metric>(metric))));
 }
 
+template <typename Settings>
+void AddSettings(const std::vector<std::pair<std::string, std::string>>& settings, Settings* out) {
+  for (const auto& [path, value] : settings) {
+    types::v1::SweepSetting& setting = *out->Add();
+    setting.set_path(path);
+    setting.set_value(value);
+  }
+}
+
+template <typename Settings>
+std::vector<std::pair<std::string, std::string>> ReadSettings(const Settings& settings) {
+  std::vector<std::pair<std::string, std::string>> out;
+  for (const types::v1::SweepSetting& s : settings) out.emplace_back(s.path(), s.value());
+  return out;
+}
+
+// What a question and its answer both say of the order, the front and the limits.
+template <typename Proto>
+void AddSummary(const sweep::SummaryOptions& options, const std::vector<sweep::Limit>& limits,
+                Proto& proto) {
+  proto.set_rank_by(std::string(sweep::MetricName(options.rank_by)));
+  for (const Metric m : options.pareto) {
+    proto.add_pareto_metrics(std::string(sweep::MetricName(m)));
+  }
+  proto.set_top_count(static_cast<int64_t>(options.top_count));
+  proto.set_sample_count(static_cast<int64_t>(options.sample_count));
+  for (const sweep::Limit& limit : limits) {
+    types::v1::SweepLimit& out = *proto.add_limits();
+    out.set_metric(std::string(sweep::MetricName(limit.metric)));
+    out.set_bound(limit.bound);
+  }
+}
+
+template <typename Proto>
+std::vector<Metric> ReadPareto(const Proto& proto, Reader& reader) {
+  std::vector<Metric> metrics;
+  for (const std::string& name : proto.pareto_metrics()) {
+    metrics.push_back(
+        reader.Word("pareto_metrics", name, sweep::ParseMetric, Metric::kTotalSeconds));
+  }
+  return metrics;
+}
+
+template <typename Proto>
+std::vector<sweep::Limit> ReadLimits(const Proto& proto, Reader& reader) {
+  std::vector<sweep::Limit> limits;
+  for (const types::v1::SweepLimit& limit : proto.limits()) {
+    limits.push_back(
+        {reader.Word("limits.metric", limit.metric(), sweep::ParseMetric, Metric::kTotalSeconds),
+         reader.Finite("limits.bound", limit.bound())});
+  }
+  return limits;
+}
+
 template <typename Rows>
 void AddRows(const std::vector<sweep::ReportRow>& rows, Rows* out) {
   for (const sweep::ReportRow& row : rows) *out->Add() = ToProto(row);
@@ -38,22 +92,9 @@ using sweep::Choice;
 using types::v1::SweepChoice;
 using types::v1::SweepPlanSpace;
 
-struct Dimension {
-  absl::string_view name;
-  Choice sweep::PlanSpace::*choice;
-  SweepChoice* (SweepPlanSpace::*mutable_field)();
-  const SweepChoice& (SweepPlanSpace::*field)() const;
-};
-#define SEXTANT_DIMENSION(name) \
-  { #name, &sweep::PlanSpace::name, &SweepPlanSpace::mutable_##name, &SweepPlanSpace::name }
-constexpr Dimension kDimensions[] = {
-    SEXTANT_DIMENSION(tensor_parallel_size),  SEXTANT_DIMENSION(pipeline_parallel_size),
-    SEXTANT_DIMENSION(virtual_pipeline_size), SEXTANT_DIMENSION(context_parallel_size),
-    SEXTANT_DIMENSION(expert_parallel_size),  SEXTANT_DIMENSION(data_parallel_size),
-    SEXTANT_DIMENSION(micro_batch_size),      SEXTANT_DIMENSION(zero_stage),
-    SEXTANT_DIMENSION(sequence_parallel),     SEXTANT_DIMENSION(schedule),
-    SEXTANT_DIMENSION(recompute)};
-#undef SEXTANT_DIMENSION
+const FieldDescriptor* DimensionField(const sweep::PlanDimension& dimension) {
+  return SweepPlanSpace::descriptor()->FindFieldByName(std::string(dimension.name));
+}
 
 SweepChoice ChoiceToProto(absl::string_view name, const Choice& choice) {
   SweepChoice proto;
@@ -99,66 +140,46 @@ types::v1::SweepSpec ToProto(const sweep::SweepSpec& spec) {
   for (const sweep::Scenario& scenario : spec.scenarios) {
     types::v1::SweepScenario& out = *proto.add_scenarios();
     *out.mutable_job() = ToProto(scenario.job);
-    for (const auto& [path, value] : scenario.settings) {
-      types::v1::SweepSetting& setting = *out.add_settings();
-      setting.set_path(path);
-      setting.set_value(value);
-    }
+    AddSettings(scenario.settings, out.mutable_settings());
   }
-  for (const Dimension& d : kDimensions) {
+  for (const sweep::PlanDimension& d : sweep::kPlanDimensions) {
     const Choice& choice = spec.plan.*d.choice;
     if (choice.IsFixed()) continue;
-    *(proto.mutable_plan()->*d.mutable_field)() = ChoiceToProto(d.name, choice);
+    SweepPlanSpace& plan = *proto.mutable_plan();
+    plan.GetReflection()
+        ->MutableMessage(&plan, DimensionField(d))
+        ->CopyFrom(ChoiceToProto(d.name, choice));
   }
   *proto.mutable_economics() = ToProto(spec.economics);
   proto.set_require_fit(spec.require_fit);
-  for (const sweep::Limit& limit : spec.limits) {
-    types::v1::SweepLimit& out = *proto.add_limits();
-    out.set_metric(std::string(sweep::MetricName(limit.metric)));
-    out.set_bound(limit.bound);
-  }
-  proto.set_rank_by(std::string(sweep::MetricName(spec.summary.rank_by)));
-  for (const Metric m : spec.summary.pareto) {
-    proto.add_pareto_metrics(std::string(sweep::MetricName(m)));
-  }
-  proto.set_top_count(static_cast<int64_t>(spec.summary.top_count));
-  proto.set_sample_count(static_cast<int64_t>(spec.summary.sample_count));
+  AddSummary(spec.summary, spec.limits, proto);
   return proto;
 }
 
 absl::StatusOr<sweep::SweepSpec> FromProto(const types::v1::SweepSpec& proto) {
-  constexpr int64_t kMaxRows = 100'000;
   Reader reader;
   sweep::SweepSpec spec;
   for (int i = 0; i < proto.scenarios_size(); ++i) {
     const types::v1::SweepScenario& in = proto.scenarios(i);
     sweep::Scenario scenario;
     scenario.job = reader.Nested(absl::StrCat("scenarios[", i, "].job"), FromProto(in.job()));
-    for (const types::v1::SweepSetting& s : in.settings()) {
-      scenario.settings.emplace_back(s.path(), s.value());
-    }
+    scenario.settings = ReadSettings(in.settings());
     spec.scenarios.push_back(std::move(scenario));
   }
-  for (const Dimension& d : kDimensions) {
-    spec.plan.*d.choice = ChoiceFromProto(d.name, (proto.plan().*d.field)(), reader);
+  for (const sweep::PlanDimension& d : sweep::kPlanDimensions) {
+    const auto& choice = static_cast<const SweepChoice&>(
+        proto.plan().GetReflection()->GetMessage(proto.plan(), DimensionField(d)));
+    spec.plan.*d.choice = ChoiceFromProto(d.name, choice, reader);
   }
   spec.economics = reader.Nested("economics", FromProto(proto.economics()));
   if (proto.has_require_fit()) spec.require_fit = proto.require_fit();
-  for (const types::v1::SweepLimit& limit : proto.limits()) {
-    spec.limits.push_back(
-        {reader.Word("limits.metric", limit.metric(), sweep::ParseMetric, Metric::kTotalSeconds),
-         reader.Finite("limits.bound", limit.bound())});
-  }
+  spec.limits = ReadLimits(proto, reader);
   spec.summary.rank_by =
       reader.Word("rank_by", proto.rank_by(), sweep::ParseMetric, Metric::kTokensPerSecond);
-  if (proto.pareto_metrics_size() > 0) spec.summary.pareto.clear();
-  for (const std::string& name : proto.pareto_metrics()) {
-    spec.summary.pareto.push_back(
-        reader.Word("pareto_metrics", name, sweep::ParseMetric, Metric::kTotalSeconds));
-  }
+  if (proto.pareto_metrics_size() > 0) spec.summary.pareto = ReadPareto(proto, reader);
   const auto rows = [&](absl::string_view field, int64_t value) {
-    if (value >= 0 && value <= kMaxRows) return static_cast<size_t>(value);
-    reader.Add(field, absl::StrCat("is ", value, " but must be between 0 and ", kMaxRows));
+    if (value >= 0 && value <= sweep::kMaxRows) return static_cast<size_t>(value);
+    reader.Add(field, absl::StrCat("is ", value, " but must be between 0 and ", sweep::kMaxRows));
     return size_t{0};
   };
   if (proto.has_top_count()) spec.summary.top_count = rows("top_count", proto.top_count());
@@ -170,11 +191,7 @@ types::v1::SweepRow ToProto(const sweep::ReportRow& row) {
   types::v1::SweepRow proto;
   proto.set_id(static_cast<int64_t>(row.point.id));
   proto.set_scenario(row.point.scenario);
-  for (const auto& [path, value] : row.settings) {
-    types::v1::SweepSetting& setting = *proto.add_settings();
-    setting.set_path(path);
-    setting.set_value(value);
-  }
+  AddSettings(row.settings, proto.mutable_settings());
   proto.set_cluster(row.cluster);
   proto.set_accelerator(row.accelerator);
   workload::ParallelPlan plan;
@@ -205,9 +222,7 @@ absl::StatusOr<sweep::ReportRow> FromProto(const types::v1::SweepRow& proto) {
   sweep::ReportRow row;
   row.point.id = static_cast<uint64_t>(proto.id());
   row.point.scenario = static_cast<uint32_t>(reader.Int("scenario", proto.scenario()));
-  for (const types::v1::SweepSetting& s : proto.settings()) {
-    row.settings.emplace_back(s.path(), s.value());
-  }
+  row.settings = ReadSettings(proto.settings());
   row.cluster = proto.cluster();
   row.accelerator = proto.accelerator();
   row.point.layout = sweep::Layout::Of(reader.Nested("plan", FromProto(proto.plan())));
@@ -240,18 +255,8 @@ types::v1::SweepReport ToProto(const sweep::SweepReport& r) {
   proto.set_shard_index(r.shard.index);
   proto.set_shard_count(r.shard.count);
   proto.set_complete(r.complete);
-  proto.set_rank_by(std::string(sweep::MetricName(r.options.rank_by)));
-  for (const Metric m : r.options.pareto) {
-    proto.add_pareto_metrics(std::string(sweep::MetricName(m)));
-  }
-  proto.set_top_count(static_cast<int64_t>(r.options.top_count));
-  proto.set_sample_count(static_cast<int64_t>(r.options.sample_count));
+  AddSummary(r.options, r.limits, proto);
   proto.set_require_fit(r.require_fit);
-  for (const sweep::Limit& limit : r.limits) {
-    types::v1::SweepLimit& out = *proto.add_limits();
-    out.set_metric(std::string(sweep::MetricName(limit.metric)));
-    out.set_bound(limit.bound);
-  }
   proto.set_whole_candidate_count(r.whole_candidate_count);
   proto.set_candidate_count(r.counts.candidate_count);
   proto.set_predicted_count(r.counts.predicted_count);
@@ -271,9 +276,6 @@ types::v1::SweepReport ToProto(const sweep::SweepReport& r) {
 absl::StatusOr<sweep::SweepReport> FromProto(const types::v1::SweepReport& proto) {
   Reader reader;
   sweep::SweepReport r;
-  const auto metric = [&](const std::string& field, const std::string& name) {
-    return reader.Word(field, name, sweep::ParseMetric, Metric::kTotalSeconds);
-  };
   const auto size = [&](absl::string_view field, int64_t value) {
     return static_cast<size_t>(std::max(reader.Int(field, value), 0));
   };
@@ -281,18 +283,13 @@ absl::StatusOr<sweep::SweepReport> FromProto(const types::v1::SweepReport& proto
   r.parameter_set = proto.parameter_set();
   r.shard = {.index = proto.shard_index(), .count = proto.shard_count()};
   r.complete = proto.complete();
-  r.options.rank_by = metric("rank_by", proto.rank_by());
-  r.options.pareto.clear();
-  for (const std::string& name : proto.pareto_metrics()) {
-    r.options.pareto.push_back(metric("pareto_metrics", name));
-  }
+  r.options.rank_by =
+      reader.Word("rank_by", proto.rank_by(), sweep::ParseMetric, Metric::kTotalSeconds);
+  r.options.pareto = ReadPareto(proto, reader);
   r.options.top_count = size("top_count", proto.top_count());
   r.options.sample_count = size("sample_count", proto.sample_count());
   r.require_fit = proto.require_fit();
-  for (const types::v1::SweepLimit& limit : proto.limits()) {
-    r.limits.push_back({metric("limits.metric", limit.metric()),
-                        reader.Finite("limits.bound", limit.bound())});
-  }
+  r.limits = ReadLimits(proto, reader);
   r.whole_candidate_count = proto.whole_candidate_count();
   r.counts = {.candidate_count = proto.candidate_count(),
               .predicted_count = proto.predicted_count(),

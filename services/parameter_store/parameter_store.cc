@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -22,6 +21,7 @@
 #include "common/wire/convert.h"
 #include "google/protobuf/util/json_util.h"
 #include "services/runtime/log.h"
+#include "services/runtime/process_metrics.h"
 
 namespace sextant::parameter_store {
 namespace {
@@ -74,10 +74,6 @@ absl::StatusOr<std::string> ReadText(const std::string& path) {
   return std::string(std::istreambuf_iterator<char>(stream), {});
 }
 
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 std::string SetPath(const std::string& directory, absl::string_view version) {
   return absl::StrCat(directory, "/", version, ".json");
 }
@@ -120,7 +116,7 @@ ParameterStore::ParameterStore(std::string directory)
     : directory_(std::move(directory)),
       instance_(absl::StrCat(absl::Hex(std::random_device()(), absl::kZeroPad8),
                              absl::Hex(std::random_device()(), absl::kZeroPad8))),
-      in_service_since_seconds_(NowSeconds()) {}
+      in_service_since_seconds_(runtime::UnixSeconds()) {}
 
 absl::StatusOr<std::unique_ptr<ParameterStore>> ParameterStore::Open(
     SharedSet initial, const std::string& state_directory) {
@@ -271,7 +267,7 @@ absl::Status ParameterStore::Swap(Sets sets) {
   {
     const std::lock_guard lock(mutex_);
     active_ = std::move(sets.active);
-    in_service_since_seconds_ = NowSeconds();
+    in_service_since_seconds_ = runtime::UnixSeconds();
     previous_ = std::move(sets.previous);
     prepared_ = std::move(sets.prepared);
   }

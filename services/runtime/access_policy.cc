@@ -58,10 +58,6 @@ bool IsSha256Hex(absl::string_view text) {
   return text.size() == 64 && std::all_of(text.begin(), text.end(), absl::ascii_isxdigit);
 }
 
-double SteadySeconds() {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
-}
-
 }  // namespace
 
 absl::string_view PermissionName(Permission permission) {
@@ -196,7 +192,7 @@ absl::Status AccessPolicy::Authorize(absl::string_view method,
 absl::StatusOr<std::unique_ptr<PolicyFile>> PolicyFile::Open(const std::string& path) {
   std::unique_ptr<PolicyFile> file(new PolicyFile(path));
   SEXTANT_RETURN_IF_ERROR(file->Read());
-  file->checked_at_ = SteadySeconds();
+  file->checked_at_ = std::chrono::steady_clock::now();
   return file;
 }
 
@@ -219,9 +215,9 @@ absl::Status PolicyFile::Read() {
 }
 
 std::shared_ptr<const AccessPolicy> PolicyFile::Current() {
-  constexpr double kCheckSeconds = 1;
+  constexpr std::chrono::seconds kCheckInterval{1};
   std::lock_guard lock(mutex_);
-  if (const double now = SteadySeconds(); now - checked_at_ >= kCheckSeconds) {
+  if (const auto now = std::chrono::steady_clock::now(); now - checked_at_ >= kCheckInterval) {
     checked_at_ = now;
     const std::string before = seen_;
     const absl::Status status = Read();

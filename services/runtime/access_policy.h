@@ -2,6 +2,7 @@
 #ifndef SEXTANT_SERVICES_RUNTIME_ACCESS_POLICY_H_
 #define SEXTANT_SERVICES_RUNTIME_ACCESS_POLICY_H_
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -81,8 +82,8 @@ class PolicyFile {
   const std::string path_;
   std::mutex mutex_;
   std::shared_ptr<const AccessPolicy> policy_;
-  std::string seen_;       // content of policy_
-  double checked_at_ = 0;  // steady seconds
+  std::string seen_;  // content of policy_
+  std::chrono::steady_clock::time_point checked_at_;
 };
 
 // SHA-256 of `text` in lower-case hexadecimal.

@@ -22,10 +22,6 @@ namespace {
 using prometheus::MetricFamily;
 using prometheus::MetricType;
 
-double NowSeconds() {
-  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
 MetricFamily Family(const char* name, const char* help, MetricType type, double value) {
   MetricFamily family;
   family.name = name;
@@ -81,10 +77,14 @@ class ProcessMetrics final : public prometheus::Collectable {
   }
 
  private:
-  const double start_seconds_ = NowSeconds();
+  const double start_seconds_ = UnixSeconds();
 };
 
 }  // namespace
+
+double UnixSeconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::shared_ptr<prometheus::Collectable> NewProcessMetrics() {
   return std::make_shared<ProcessMetrics>();

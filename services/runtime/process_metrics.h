@@ -8,6 +8,9 @@
 
 namespace sextant::runtime {
 
+// Seconds since 1970: what metrics named *_time_seconds and *_timestamp_seconds hold.
+double UnixSeconds();
+
 // What this process uses, read from /proc at each scrape, under the names that Prometheus' own
 // clients give: process_resident_memory_bytes, process_cpu_seconds_total,
 // process_start_time_seconds, process_open_fds, process_threads. Thread-safe.

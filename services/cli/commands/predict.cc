@@ -18,16 +18,6 @@
 namespace sextant::cli {
 namespace {
 
-absl::StatusOr<orchestrator::Prediction> PredictEmbedded(const CommonOptions& common,
-                                                         const workload::Job& job,
-                                                         const catalog::Catalog& catalog,
-                                                         Terminal& terminal) {
-  SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
-  orchestrator::LocalOperatorCost operator_cost(parameters);
-  orchestrator::LocalNetworkTime network_time(parameters);
-  return orchestrator::Predict(job, operator_cost, network_time, {.sensitivities = true});
-}
-
 absl::Status WriteTrace(const CommonOptions& common, const workload::Job& job,
                         const catalog::Catalog& catalog, const std::string& file,
                         Terminal& terminal) {
@@ -50,6 +40,17 @@ absl::Status WriteTrace(const CommonOptions& common, const workload::Job& job,
 
 }  // namespace
 
+absl::StatusOr<orchestrator::Prediction> PredictionOf(const CommonOptions& common,
+                                                      const workload::Job& job,
+                                                      const catalog::Catalog& catalog,
+                                                      bool sensitivities, Terminal& terminal) {
+  if (!common.server.empty()) return ConnectedClient(common, terminal).Predict(job, sensitivities);
+  SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
+  orchestrator::LocalOperatorCost operator_cost(parameters);
+  orchestrator::LocalNetworkTime network_time(parameters);
+  return orchestrator::Predict(job, operator_cost, network_time, {.sensitivities = sensitivities});
+}
+
 absl::StatusOr<ExitCode> PredictJob(const CommonOptions& common, const PredictOptions& options,
                                     Terminal& terminal) {
   SEXTANT_ASSIGN_OR_RETURN(const std::string text, terminal.Read(options.job_file));
@@ -60,11 +61,8 @@ absl::StatusOr<ExitCode> PredictJob(const CommonOptions& common, const PredictOp
       catalog::ReadJob(text, options.job_file == "-" ? "stdin" : options.job_file,
                        options.overrides, catalog, &notes));
   for (const std::string& note : notes) terminal.Note(note);
-  SEXTANT_ASSIGN_OR_RETURN(
-      const orchestrator::Prediction prediction,
-      common.server.empty()
-          ? PredictEmbedded(common, job, catalog, terminal)
-          : ConnectedClient(common, terminal).Predict(job, /*sensitivities=*/true));
+  SEXTANT_ASSIGN_OR_RETURN(const orchestrator::Prediction prediction,
+                           PredictionOf(common, job, catalog, /*sensitivities=*/true, terminal));
   if (!options.trace_file.empty()) {
     SEXTANT_RETURN_IF_ERROR(WriteTrace(common, job, catalog, options.trace_file, terminal));
   }

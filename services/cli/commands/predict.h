@@ -6,6 +6,9 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "common/catalog/catalog.h"
+#include "common/orchestrator/prediction.h"
+#include "common/workload/job.h"
 #include "services/cli/common_options.h"
 #include "services/cli/exit_code.h"
 #include "services/cli/terminal.h"
@@ -17,6 +20,12 @@ struct PredictOptions {
   std::vector<std::string> overrides;  // "plan.tensor_parallel_size=4"
   std::string trace_file;              // empty: none
 };
+
+// The prediction of `job`, embedded or by --server: whatever the common options say.
+absl::StatusOr<orchestrator::Prediction> PredictionOf(const CommonOptions& common,
+                                                      const workload::Job& job,
+                                                      const catalog::Catalog& catalog,
+                                                      bool sensitivities, Terminal& terminal);
 
 // `sextant predict`: kModelSaysNo, with the answer printed, where the job does not fit.
 absl::StatusOr<ExitCode> PredictJob(const CommonOptions& common, const PredictOptions& options,

@@ -6,11 +6,9 @@
 #include "common/base/violations.h"
 #include "common/catalog/job_reader.h"
 #include "common/catalog/reliability.h"
-#include "common/orchestrator/local_ports.h"
-#include "common/orchestrator/predict.h"
 #include "common/wire/convert_resilience.h"
+#include "services/cli/commands/predict.h"
 #include "services/cli/library.h"
-#include "services/cli/remote.h"
 #include "services/cli/render/message_json.h"
 #include "services/cli/render/quantity.h"
 #include "services/cli/render/table.h"
@@ -18,28 +16,17 @@
 namespace sextant::cli {
 namespace {
 
-absl::StatusOr<orchestrator::Prediction> PredictOnce(const CommonOptions& common,
-                                                     const workload::Job& job,
-                                                     const catalog::Catalog& catalog,
-                                                     Terminal& terminal) {
-  if (!common.server.empty()) return ConnectedClient(common, terminal).Predict(job);
-  SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
-  orchestrator::LocalOperatorCost operator_cost(parameters);
-  orchestrator::LocalNetworkTime network_time(parameters);
-  return orchestrator::Predict(job, operator_cost, network_time);
-}
-
 std::string ReportText(const types::v1::GoodputReport& r) {
   Table head({{""}, {""}});
   head.AddRow({"reliability", absl::StrCat(r.profile(), ", ", r.gpu_count(), " GPUs, ",
                                            r.spare_node_count(), " spare nodes")});
-  head.AddRow({"interrupted", absl::StrCat("every ",
-                                           FormatSeconds(r.mean_seconds_between_interruptions()))});
-  head.AddRow({"checkpoint", absl::StrCat("every ", FormatSeconds(r.checkpoint_interval_seconds()),
-                                          "; best ",
-                                          FormatSeconds(r.best_checkpoint_interval_seconds()),
-                                          ", Young ", FormatSeconds(r.young_interval_seconds()),
-                                          ", Daly ", FormatSeconds(r.daly_interval_seconds()))});
+  head.AddRow({"interrupted",
+               absl::StrCat("every ", FormatSeconds(r.mean_seconds_between_interruptions()))});
+  head.AddRow(
+      {"checkpoint", absl::StrCat("every ", FormatSeconds(r.checkpoint_interval_seconds()),
+                                  "; best ", FormatSeconds(r.best_checkpoint_interval_seconds()),
+                                  ", Young ", FormatSeconds(r.young_interval_seconds()), ", Daly ",
+                                  FormatSeconds(r.daly_interval_seconds()))});
   head.AddRow({"throughput", absl::StrCat(FormatRate(r.useful_tokens_per_second(), "tokens"),
                                           " of ", FormatRate(r.tokens_per_second(), "tokens"))});
   Table shares({{"where the time goes"}, {"share", Align::kRight}});
@@ -78,7 +65,7 @@ absl::StatusOr<ExitCode> AnswerResilience(const CommonOptions& common,
   SEXTANT_ASSIGN_OR_RETURN(const resilience::Goodput goodput,
                            resilience::ExpectedGoodput(question));
   SEXTANT_ASSIGN_OR_RETURN(const orchestrator::Prediction prediction,
-                           PredictOnce(common, job, catalog, terminal));
+                           PredictionOf(common, job, catalog, /*sensitivities=*/false, terminal));
   types::v1::GoodputReport report = wire::ToProto(goodput);
   report.set_profile(options.profile);
   report.set_gpu_count(question.gpu_count);
