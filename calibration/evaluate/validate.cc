@@ -292,7 +292,8 @@ std::optional<double> PredictedMetric(const orchestrator::Prediction& prediction
           static_cast<double>(work.batch_size) *
           static_cast<double>(work.output_tokens + (prompt ? work.prompt_tokens : 0));
       if (!(tokens > 0)) return std::nullopt;
-      return prediction.total_seconds / tokens;
+      const double gpus = row.throughput_per_gpu ? static_cast<double>(row.job.gpu_count) : 1.0;
+      return gpus * prediction.total_seconds / tokens;
     }
   }
   return std::nullopt;

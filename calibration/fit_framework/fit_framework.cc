@@ -42,6 +42,31 @@ constexpr ProfileFact kFacts[] = {
     {"a100", "megatron-deepspeed", "training.fused_attention", 0},
     // FasterTransformer 5 guide: batched GEMMs and a softmax kernel in the context phase.
     {"a100", "fastertransformer-v5", "inference.fused_attention", 0},
+    // Decode attention that multiplies on CUDA cores, query head by query head: vLLM's
+    // PagedAttention of 2023 and 2024 and TensorRT-LLM's masked multi-head attention. With eight
+    // query heads a key head it is 2 to 3 times slower than tensor cores at the memory's rate
+    // (FlashInfer, "Accelerating Self-Attentions for LLM Serving", February 2024, figures for A100
+    // and H100): 24 to 36 % of the A100's vector rate, 11 to 17 % of the H100's. The slow end:
+    // those are whole kernels at their best.
+    {"a100", "vllm", "inference.vector_attention_share", 0.24},
+    {"a100", "vllm-splitwise-isca24-profiling", "inference.vector_attention_share", 0.24},
+    {"a100", "deepspeed-mii", "inference.vector_attention_share", 0.24},
+    {"a100", "tensorrt-llm", "inference.vector_attention_share", 0.24},
+    {"a100", "tensorrt-llm-0.6.1", "inference.vector_attention_share", 0.24},
+    {"a100", "tensorrt-llm-0.9.0", "inference.vector_attention_share", 0.24},
+    {"h100", "vllm", "inference.vector_attention_share", 0.12},
+    {"h100", "vllm-splitwise-isca24-profiling", "inference.vector_attention_share", 0.12},
+    {"h100", "deepspeed-mii", "inference.vector_attention_share", 0.12},
+    {"h100", "tensorrt-llm", "inference.vector_attention_share", 0.12},
+    {"h100", "tensorrt-llm-0.6.1", "inference.vector_attention_share", 0.12},
+    {"h100", "tensorrt-llm-0.9.0", "inference.vector_attention_share", 0.12},
+    // XQA, TensorRT-LLM's kernel on matrix units since 0.7, was built for groups of eight (and for
+    // whole heads, where it changes nothing).
+    {"", "tensorrt-llm", "inference.matrix_attention_group", 8},
+    {"", "tensorrt-llm-0.9.0", "inference.matrix_attention_group", 8},
+    // Hugging Face's eager models: scores, mask, softmax and context as kernels of their own.
+    {"", "pytorch-eager-hf", "inference.fused_attention", 0},
+    {"", "pytorch-eager-hf-+-torch.compile", "inference.fused_attention", 0},
     // Engines that plan, sample and count tokens in C++, or on a thread of their own beside the
     // device (TensorRT-LLM's overlap scheduler), add next to nothing for each sequence.
     {"", "fastertransformer-v5", "inference.sequence_seconds", 1e-6},
@@ -261,20 +286,22 @@ class Fitter {
       }
       SEXTANT_ASSIGN_OR_RETURN(const orchestrator::PortAnswers answers,
                                orchestrator::AskPorts(graph, row->job, *operators_, *network_));
-      auto priced = std::make_shared<const orchestrator::PricedInference>(
-          orchestrator::PriceInference(graph, answers));
+      auto priced =
+          std::make_shared<const orchestrator::PricedInference>(orchestrator::PriceInference(
+              graph, answers, orchestrator::VectorAttentionRate(row->job, resolved.inference)));
       problem.rows.push_back(
-          {DifferentiatedRow<8>(InferenceSeconds{std::move(priced), row->metric}, 8),
+          {DifferentiatedRow<10>(InferenceSeconds{std::move(priced), row->metric}, 10),
            row->measured_seconds});
     }
     if (problem.rows.size() < kMinProfileRows) return absl::OkStatus();
     const auto& p = resolved.inference;
     problem.start = {p.step_seconds,           p.prefill_seconds,  p.prompt_token_seconds,
                      p.sequence_seconds,       p.dispatch_seconds, p.pass_tokens,
-                     p.tensor_parallel_factor, p.fused_attention};
+                     p.tensor_parallel_factor, p.fused_attention,  p.vector_attention_share,
+                     p.matrix_attention_group};
     // Static batches of one engine do not tell an engine's collectives from its overheads; the
-    // other two choose what was priced.
-    for (const size_t held : {5, 6, 7}) problem.constant[held] = true;
+    // others choose what was priced.
+    for (const size_t held : {5, 6, 7, 8, 9}) problem.constant[held] = true;
     AddHostBoundStart(problem, 4);
     SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(problem, kOptions));
     Store(profile, orchestrator::kInferenceBlock, problem, fit);

@@ -114,6 +114,11 @@ InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
     result.measured.push_back({InferenceMetric::kThroughput, 1 / *rate, ""});
   }
   result.throughput_counts_prompt = absl::StrContains(row.Text("metric_notes"), "input+output");
+  // TensorRT-LLM 0.6.1 prints its A100 table without the "/GPU" of its H100 table, yet its numbers
+  // are those of one GPU: with four, Llama-70B has a quarter of what 0.9.0 prints for the instance.
+  result.throughput_per_gpu =
+      absl::StrContains(row.Text("metric_notes"), "source header 'Throughput (out tok/s)'");
+  if (result.throughput_per_gpu) facts.warnings.push_back("throughput read as of one GPU");
   if (result.measured.empty() && row.violations().empty()) {
     facts.skip_reason = "no ttft_ms, itl_ms, e2e_s or throughput_tok_s was measured";
     return result;

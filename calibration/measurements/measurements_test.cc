@@ -207,6 +207,19 @@ TEST(InferenceRows, GiveEveryMetricAndDropAContradictoryTotal) {
   EXPECT_EQ(rows.inference[1].measured[0].skip_reason, "");
 }
 
+// One published table counts the tokens of one GPU without saying so in its header.
+TEST(InferenceRows, OfOneGpuAreReadAsSuch) {
+  const Measurements rows = Parse(
+      kInferenceHeader,
+      "a,s,validate,,src,a100-sxm4-80gb,,saturated,,4,TensorRT-LLM 0.6.1,Llama-2-70B,fp16,4,"
+      "1,,,512,128,128,,,,600,static batching; source header 'Throughput (out tok/s)'\n"
+      "b,s,validate,,src,a100-sxm4-80gb,,saturated,,4,TensorRT-LLM 0.9.0,Llama-2-70B,fp16,4,"
+      "1,,,512,128,128,,,,2400,source header 'Throughput (out tok/s/GPU)' multiplied by TP\n");
+  ASSERT_EQ(rows.inference[0].facts.refusal, "");
+  EXPECT_TRUE(rows.inference[0].throughput_per_gpu);
+  EXPECT_FALSE(rows.inference[1].throughput_per_gpu);
+}
+
 TEST(CollectiveRows, WithoutBytesAreAnchorsAndUnstatedFabricsDoNotCount) {
   const Measurements rows =
       Parse(kCollectiveHeader,

@@ -84,7 +84,7 @@ absl::string_view InferenceMetricName(InferenceMetric metric);  // "ttft", "itl"
 
 struct InferenceMeasurement {
   InferenceMetric metric = InferenceMetric::kEndToEnd;
-  double seconds = 0;       // throughput: seconds per counted token, of the whole instance
+  double seconds = 0;       // throughput: seconds per counted token, as the source counts GPUs
   std::string skip_reason;  // why this number is not comparable; empty: it is
 };
 
@@ -93,6 +93,7 @@ struct InferenceRow {
   workload::Job job;
   std::vector<InferenceMeasurement> measured;
   bool throughput_counts_prompt = false;
+  bool throughput_per_gpu = false;  // of one GPU, not of the instance
 };
 
 // All rows of some files, in file order. Large: pass by reference.

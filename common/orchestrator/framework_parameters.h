@@ -88,13 +88,15 @@ struct InferenceParameters {
   T pass_tokens;
   T tensor_parallel_factor;
   T fused_attention;
+  T vector_attention_share;
+  T matrix_attention_group;
 
   static InferenceParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]};
+    return {v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7], v[8], v[9]};
   }
 };
 inline constexpr absl::string_view kInferenceBlock = "inference";
-inline constexpr std::array<parameters::ParameterDescriptor, 8> kInferenceDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 10> kInferenceDescriptors = {{
     {"step_seconds", 5e-4, 0, 1, "Engine time of one decode step outside all kernels, seconds"},
     {"prefill_seconds", 2e-3, 0, 1, "Engine time of one prefill outside all kernels, seconds"},
     {"prompt_token_seconds", 0, 0, 1e-3,
@@ -116,6 +118,11 @@ inline constexpr std::array<parameters::ParameterDescriptor, 8> kInferenceDescri
      "all-reduce or overlap)"},
     {"fused_attention", 1, 0, 1,
      "1: prefill attention is one FlashAttention kernel; 0: separate kernels"},
+    {"vector_attention_share", 0, 0, 1,
+     "Share of the vector rate at which decode attention multiplies query head by query head; 0: "
+     "heads of a group together on matrix units"},
+    {"matrix_attention_group", 0, 0, 128,
+     "Query heads of a key head for which such an engine uses matrix units all the same; 0: none"},
 }};
 
 // What a framework holds beside what the model needs.

@@ -119,7 +119,8 @@ void PredictTraining(const Job& job, const TrainingGraph& graph, const PortAnswe
 void PredictInference(const Job& job, const InferenceGraph& graph, const PortAnswers& answers,
                       const FrameworkParameters<double>& parameters, Prediction& prediction) {
   const auto& work = std::get<workload::InferenceWorkload>(job.workload);
-  const PricedInference priced = PriceInference(graph, answers);
+  const PricedInference priced =
+      PriceInference(graph, answers, VectorAttentionRate(job, parameters.inference));
   const InferenceTimes<double> prefill = PrefillTimes(priced, parameters.inference);
   const InferenceTimes<double> decode = DecodeTimes(priced, parameters.inference);
   InferenceTimes<double> times = prefill;
@@ -285,7 +286,16 @@ PricedTraining PriceTraining(const TrainingGraph& graph, const PortAnswers& answ
   return priced;
 }
 
-PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& answers) {
+double VectorAttentionRate(const Job& job, const InferenceParameters<double>& parameters) {
+  const workload::ModelArchitecture& model = job.model;
+  const double group = static_cast<double>(model.attention_head_count) /
+                       static_cast<double>(std::max<int64_t>(1, model.kv_head_count));
+  if (group == parameters.matrix_attention_group) return 0;
+  return parameters.vector_attention_share * job.cluster.accelerator.vector_flop_per_second;
+}
+
+PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& answers,
+                               double vector_attention_rate) {
   const double dense = static_cast<double>(graph.dense_layer_count);
   const double mixture = static_cast<double>(graph.mixture_layer_count);
   PricedInference priced;
@@ -311,7 +321,7 @@ PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& a
   priced.decode_send_seconds = PriceCollectives(graph.decode_send, answers);
   for (const DecodePoint& point : graph.decode_points) {
     const auto seconds = [&](int index) {
-      return index < 0 ? 0.0 : answers.operators[static_cast<size_t>(index)].seconds;
+      return DecodeAttentionSeconds(graph, answers, index, vector_attention_rate);
     };
     priced.contexts.push_back({point.context_tokens, full * seconds(point.full_index) +
                                                          windowed * seconds(point.windowed_index)});
@@ -319,22 +329,24 @@ PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& a
   return priced;
 }
 
-absl::StatusOr<PricedTraining> AskTraining(const Job& job, const GraphOptions& options,
+absl::StatusOr<PricedTraining> AskTraining(const Job& job,
+                                           const FrameworkParameters<double>& parameters,
                                            OperatorCostPort& operator_cost,
                                            NetworkTimePort& network_time) {
-  const TrainingGraph graph = BuildTrainingGraph(job, options);
+  const TrainingGraph graph = BuildTrainingGraph(job, OptionsFor(job, parameters));
   SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
                            AskPorts(graph, job, operator_cost, network_time));
   return PriceTraining(graph, answers, job);
 }
 
-absl::StatusOr<PricedInference> AskInference(const Job& job, const GraphOptions& options,
+absl::StatusOr<PricedInference> AskInference(const Job& job,
+                                             const FrameworkParameters<double>& parameters,
                                              OperatorCostPort& operator_cost,
                                              NetworkTimePort& network_time) {
-  const InferenceGraph graph = BuildInferenceGraph(job, options);
+  const InferenceGraph graph = BuildInferenceGraph(job, OptionsFor(job, parameters));
   SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
                            AskPorts(graph, job, operator_cost, network_time));
-  return PriceInference(graph, answers);
+  return PriceInference(graph, answers, VectorAttentionRate(job, parameters.inference));
 }
 
 absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_cost,

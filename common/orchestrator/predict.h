@@ -43,7 +43,11 @@ struct PortAnswers {
 // fit of framework parameters holds fixed. Times of faults are included.
 PricedTraining PriceTraining(const TrainingGraph& graph, const PortAnswers& answers,
                              const workload::Job& job);
-PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& answers);
+// `vector_attention_rate`: FLOP/s of VectorAttentionRate.
+PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& answers,
+                               double vector_attention_rate);
+// FLOP/s at which an engine's decode attention multiplies on vector units; 0: on matrix units.
+double VectorAttentionRate(const workload::Job& job, const InferenceParameters<double>& parameters);
 
 // Asks both ports for everything in `graph`, with the job's faults applied to its cluster.
 absl::StatusOr<PortAnswers> AskPorts(const Graph& graph, const workload::Job& job,
@@ -51,10 +55,12 @@ absl::StatusOr<PortAnswers> AskPorts(const Graph& graph, const workload::Job& jo
                                      NetworkTimePort& network_time);
 
 // All of that at once: the graph of a valid job, asked and priced.
-absl::StatusOr<PricedTraining> AskTraining(const workload::Job& job, const GraphOptions& options,
+absl::StatusOr<PricedTraining> AskTraining(const workload::Job& job,
+                                           const FrameworkParameters<double>& parameters,
                                            OperatorCostPort& operator_cost,
                                            NetworkTimePort& network_time);
-absl::StatusOr<PricedInference> AskInference(const workload::Job& job, const GraphOptions& options,
+absl::StatusOr<PricedInference> AskInference(const workload::Job& job,
+                                             const FrameworkParameters<double>& parameters,
                                              OperatorCostPort& operator_cost,
                                              NetworkTimePort& network_time);
 

@@ -60,19 +60,19 @@ class Pricer {
     }
     return Line(std::move(sequences), std::move(seconds));
   }
-  // Attention of all layers.
-  double Attention(const AttentionPoint& point) const {
+  // Attention of all layers; `vector_rate` as of DecodeAttentionSeconds.
+  double Attention(const AttentionPoint& point, double vector_rate = 0) const {
     const auto seconds = [&](int index) {
-      return index < 0 ? 0.0 : answers_.operators[static_cast<size_t>(index)].seconds;
+      return DecodeAttentionSeconds(graph_, answers_, index, vector_rate);
     };
     return static_cast<double>(graph_.full_attention_layer_count) * seconds(point.full_index) +
            static_cast<double>(graph_.windowed_layer_count) * seconds(point.windowed_index);
   }
   Plane Grid(const std::vector<int64_t>& x, const std::vector<int64_t>& y,
-             const std::vector<AttentionPoint>& points) const {
+             const std::vector<AttentionPoint>& points, double vector_rate = 0) const {
     std::vector<double> z;
     z.reserve(points.size());
-    for (const AttentionPoint& point : points) z.push_back(Attention(point));
+    for (const AttentionPoint& point : points) z.push_back(Attention(point, vector_rate));
     return Plane(Doubles(x), Doubles(y), std::move(z));
   }
   // What one of many chunks adds to their common kernel.
@@ -146,14 +146,14 @@ serving::EngineSchedule ScheduleFor(const serving::ServingLoad& load,
 
 serving::StepTables PriceSteps(const StepGraph& graph, const PortAnswers& answers,
                                const InferenceParameters<double>& parameters,
-                               int64_t pipeline_parallel_size) {
+                               double vector_attention_rate, int64_t pipeline_parallel_size) {
   const Pricer pricer(graph, answers, parameters);
   serving::StepTables tables;
   tables.prompt_pass = pricer.Passes(graph.prompt_passes);
   tables.decode_pass = pricer.Passes(graph.decode_passes);
   tables.head = pricer.Heads();
-  tables.decode_attention =
-      pricer.Grid(graph.decode_sequences, graph.decode_contexts, graph.decode_attention);
+  tables.decode_attention = pricer.Grid(graph.decode_sequences, graph.decode_contexts,
+                                        graph.decode_attention, vector_attention_rate);
   tables.prompt_attention_alone =
       pricer.Grid(graph.chunk_tokens, graph.tokens_before, graph.chunk_alone);
   tables.prompt_attention_filled = pricer.Filled();
@@ -175,8 +175,9 @@ void PredictServing(const Job& job, const StepGraph& graph, const PortAnswers& a
   const serving::ServingLoad& load = *job.serving;
   const int64_t replicas = job.plan.data_parallel_size;
   const int64_t capacity = KvCacheCapacityTokens(job, parameters.memory);
-  const serving::StepCost cost(
-      PriceSteps(graph, answers, parameters.inference, job.plan.pipeline_parallel_size));
+  const serving::StepCost cost(PriceSteps(graph, answers, parameters.inference,
+                                          VectorAttentionRate(job, parameters.inference),
+                                          job.plan.pipeline_parallel_size));
   const serving::Fleet fleet{.limits = {.kv_capacity_tokens = capacity / replicas,
                                         .page_tokens = work.kv_cache_page_tokens,
                                         .schedule = ScheduleFor(load, parameters),

@@ -18,7 +18,7 @@ serving::EngineSchedule ScheduleFor(const serving::ServingLoad& load,
 // Seconds of engine steps from a priced step graph.
 serving::StepTables PriceSteps(const StepGraph& graph, const PortAnswers& answers,
                                const InferenceParameters<double>& parameters,
-                               int64_t pipeline_parallel_size);
+                               double vector_attention_rate, int64_t pipeline_parallel_size);
 
 // Runs the serving load of a valid job on the priced engine and fills what a prediction says of it
 // but interval, memory and utilisation. Deterministic.

@@ -213,6 +213,32 @@ TEST(Predict, TheCapacityThatAnEngineReportsIsHonoured) {
   EXPECT_EQ(*PredictOrDie(job).kv_cache_capacity_tokens, 12345);
 }
 
+// A kernel that serves every query head by itself does 4 FLOP for each of 4 sequences x 32 heads x
+// 128 channels x keys, in 32 layers; grouping heads over 8 key heads leaves that as it is. At 1e12
+// FLOP/s that outlasts any memory traffic here.
+TEST(PriceInference, DecodeHeadByHeadCostsItsArithmetic) {
+  Job job = LlamaServing();
+  job.model.kv_head_count = 8;
+  const InferenceGraph graph = BuildInferenceGraph(job, {});
+  LocalOperatorCost operators(Uncalibrated());
+  LocalNetworkTime network(Uncalibrated());
+  const absl::StatusOr<PortAnswers> answers = AskPorts(graph, job, operators, network);
+  ASSERT_TRUE(answers.ok()) << answers.status();
+  const PricedInference grouped = PriceInference(graph, *answers, 0);
+  const PricedInference by_head = PriceInference(graph, *answers, 1e12);
+  ASSERT_EQ(by_head.contexts.size(), grouped.contexts.size());
+  for (size_t i = 0; i < by_head.contexts.size(); ++i) {
+    const double keys = static_cast<double>(by_head.contexts[i].context_tokens);
+    EXPECT_NEAR(by_head.contexts[i].attention_seconds, 32 * 4 * 4 * 32 * 128 * keys / 1e12, 1e-9);
+    EXPECT_GT(by_head.contexts[i].attention_seconds, grouped.contexts[i].attention_seconds);
+  }
+  // Groups of four: an engine that has a kernel for those does not multiply head by head.
+  InferenceParameters<double> p{.vector_attention_share = 0.1, .matrix_attention_group = 4};
+  EXPECT_EQ(VectorAttentionRate(job, p), 0);
+  p.matrix_attention_group = 8;
+  EXPECT_NEAR(VectorAttentionRate(job, p), 0.1 * job.cluster.accelerator.vector_flop_per_second, 1);
+}
+
 TEST(Predict, AServingLoadGoesWithInference) {
   Job job = LlamaTraining();
   job.serving = serving::ServingLoad{.concurrency = 0};

@@ -2,6 +2,9 @@
 #include "common/orchestrator/pricing.h"
 
 #include <algorithm>
+#include <variant>
+
+#include "common/operator_cost/attention_formula.h"
 
 namespace sextant::orchestrator {
 namespace {
@@ -9,6 +12,16 @@ namespace {
 constexpr double kSmallestBindingShare = 0.05;
 
 }  // namespace
+
+double DecodeAttentionSeconds(const Graph& graph, const PortAnswers& answers, int index,
+                              double vector_rate) {
+  if (index < 0) return 0;
+  const size_t i = static_cast<size_t>(index);
+  const double seconds = answers.operators[i].seconds;
+  const auto* shape = std::get_if<operator_cost::AttentionShape>(&graph.operators[i].shape);
+  if (!(vector_rate > 0) || shape == nullptr || shape->latent_size > 0) return seconds;
+  return std::max(seconds, operator_cost::FlopCount(*shape) / vector_rate);
+}
 
 PricedBlock PriceBlock(const Block& block, const PortAnswers& answers) {
   PricedBlock priced;

@@ -15,6 +15,11 @@
 namespace sextant::orchestrator {
 
 PricedBlock PriceBlock(const Block& block, const PortAnswers& answers);
+// Seconds of one decode attention kernel: the port's, or those of an engine whose kernel serves
+// each query head by itself on vector units, at `vector_rate` FLOP/s (0: it does not). Kink where
+// such a kernel begins to outlast its memory traffic. `index` -1: no such layer, 0 seconds.
+double DecodeAttentionSeconds(const Graph& graph, const PortAnswers& answers, int index,
+                              double vector_rate);
 double PriceCollectives(const std::vector<CollectiveUse>& uses, const PortAnswers& answers);
 
 // Seconds by what binds, summed over operators and communication; only shares matter.

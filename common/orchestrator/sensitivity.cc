@@ -16,14 +16,13 @@ constexpr double kStep = 0.01;
 absl::StatusOr<double> TotalSeconds(const Job& job, const FrameworkParameters<double>& parameters,
                                     OperatorCostPort& operator_cost,
                                     NetworkTimePort& network_time) {
-  const GraphOptions options = OptionsFor(job, parameters);
   if (job.IsTraining()) {
     SEXTANT_ASSIGN_OR_RETURN(const PricedTraining priced,
-                             AskTraining(job, options, operator_cost, network_time));
+                             AskTraining(job, parameters, operator_cost, network_time));
     return TrainingStep(priced, parameters.training).Total();
   }
   SEXTANT_ASSIGN_OR_RETURN(const PricedInference priced,
-                           AskInference(job, options, operator_cost, network_time));
+                           AskInference(job, parameters, operator_cost, network_time));
   return PrefillTimes(priced, parameters.inference).Total() +
          DecodeTimes(priced, parameters.inference).Total();
 }

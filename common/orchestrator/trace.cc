@@ -132,14 +132,13 @@ absl::StatusOr<Trace> TraceJob(const Job& job, OperatorCostPort& operator_cost,
   SEXTANT_ASSIGN_OR_RETURN(const auto set, operator_cost.CurrentParameters());
   const FrameworkParameters<double> parameters =
       ResolveFrameworkParameters(*set, job.cluster.accelerator, job.framework);
-  const GraphOptions options = OptionsFor(job, parameters);
   if (job.IsTraining()) {
     SEXTANT_ASSIGN_OR_RETURN(const PricedTraining priced,
-                             AskTraining(job, options, operator_cost, network_time));
+                             AskTraining(job, parameters, operator_cost, network_time));
     return TraceTraining(priced, parameters.training);
   }
   SEXTANT_ASSIGN_OR_RETURN(const PricedInference priced,
-                           AskInference(job, options, operator_cost, network_time));
+                           AskInference(job, parameters, operator_cost, network_time));
   return TraceInference(priced, parameters.inference);
 }
 
