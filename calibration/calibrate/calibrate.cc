@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "calibration/calibrate/intervals.h"
 #include "calibration/calibrate/stages.h"
 #include "calibration/evaluate/validate.h"
 #include "common/base/status_macros.h"
@@ -144,10 +145,19 @@ struct Sum {
 };
 using GroupSums = std::map<GroupKey, Sum>;
 
+std::shared_ptr<const parameters::ParameterSet> Share(parameters::ParameterSet set) {
+  return std::make_shared<const parameters::ParameterSet>(std::move(set));
+}
+
+// Adds the errors of `rows` under `set`, and appends their residuals; either may be null.
 absl::Status AddErrors(const Measurements& rows,
-                       const std::shared_ptr<const parameters::ParameterSet>& set,
-                       GroupSums* sums) {
+                       const std::shared_ptr<const parameters::ParameterSet>& set, GroupSums* sums,
+                       std::vector<Residual>* residuals) {
   SEXTANT_ASSIGN_OR_RETURN(const ValidationReport report, Validate(rows, set));
+  if (residuals != nullptr) {
+    for (Residual& residual : ResidualsOf(rows, report)) residuals->push_back(std::move(residual));
+  }
+  if (sums == nullptr) return absl::OkStatus();
   for (const ValidationRow& row : report.rows) {
     if (!row.error_percent) continue;
     // One measurement counts once: throughput and end-to-end time of a static batch are the same.
@@ -193,12 +203,12 @@ absl::StatusOr<CalibrationResult> Calibrate(const Measurements& measurements,
   }
   CalibrationResult result;
   CalibrationReport& report = result.report;
-  SEXTANT_ASSIGN_OR_RETURN(
-      result.set, FitStages(screened.rows, initial, MakeProvenance(screened.rows, initial, options),
-                            options, &report.notes));
+  SEXTANT_ASSIGN_OR_RETURN(auto fitted, FitStages(screened.rows, initial,
+                                                  MakeProvenance(screened.rows, initial, options),
+                                                  options, &report.notes));
+  fitted = Share(WithMeasuredBlocks(*fitted, screened.rows));
   report.name = options.name;
   report.initial_version = initial.version();
-  report.version = result.set->version();
   report.offered_row_count = screened.offered;
   report.used_row_count = static_cast<int64_t>(screened.rows.size());
   report.refused = screened.refused;
@@ -207,8 +217,13 @@ absl::StatusOr<CalibrationResult> Calibrate(const Measurements& measurements,
   GroupSums train;
   GroupSums held_out;
   const auto initial_set = std::make_shared<const parameters::ParameterSet>(initial);
-  SEXTANT_RETURN_IF_ERROR(AddErrors(screened.rows, initial_set, &before));
-  SEXTANT_RETURN_IF_ERROR(AddErrors(screened.rows, result.set, &train));
+  SEXTANT_RETURN_IF_ERROR(AddErrors(screened.rows, initial_set, &before, nullptr));
+  std::vector<Residual> fitted_residuals;
+  std::vector<Residual> held_out_residuals;
+  std::vector<Residual> unknown_residuals;
+  SEXTANT_RETURN_IF_ERROR(AddErrors(screened.rows, fitted, &train, &fitted_residuals));
+  const Measurements unknown = WithoutProfiles(screened.rows);
+  SEXTANT_RETURN_IF_ERROR(AddErrors(unknown, fitted, nullptr, &unknown_residuals));
   for (int fold = 0; options.fold_count > 1 && fold < options.fold_count; ++fold) {
     Measurements rest;
     Measurements held;
@@ -219,8 +234,12 @@ absl::StatusOr<CalibrationResult> Calibrate(const Measurements& measurements,
     if (rest.size() == 0 || held.size() == 0) continue;
     SEXTANT_ASSIGN_OR_RETURN(const auto set,
                              FitStages(rest, initial, {.name = "held-out"}, options, nullptr));
-    SEXTANT_RETURN_IF_ERROR(AddErrors(held, set, &held_out));
+    SEXTANT_RETURN_IF_ERROR(
+        AddErrors(held, Share(WithMeasuredBlocks(*set, rest)), &held_out, &held_out_residuals));
   }
+  result.set =
+      Share(WithSpreads(*fitted, Unseen(fitted_residuals, held_out_residuals), unknown_residuals));
+  report.version = result.set->version();
   Sum all_before;
   Sum all_held_out;
   for (const auto& [key, sum] : before) {

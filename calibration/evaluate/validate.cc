@@ -20,13 +20,6 @@
 namespace sextant::calibration {
 namespace {
 
-// Half-width of a 90 % interval of kernels and collectives as a ratio: sources disagree about
-// identical kernels by up to 14 % (A100 GEMM tables), and held-out shapes by about twice that.
-// Wider where parameters were transferred or the sizes were not fitted.
-constexpr double kKernelScatter = 0.20;
-constexpr double kExtrapolatedScatter = 0.40;
-constexpr double kNormal90 = 1.645;
-
 // A port that failed as a whole, not because of what it was asked.
 bool IsOutage(const absl::Status& status) {
   return absl::IsUnavailable(status) || absl::IsDeadlineExceeded(status) ||
@@ -79,11 +72,12 @@ void SetPrediction(double seconds, double low, double high, ValidationRow* row) 
   }
 }
 
-void SetKernelPrediction(double seconds, bool extrapolated, ValidationRow* row) {
-  row->extrapolated = row->extrapolated || extrapolated;
-  const double ratio =
-      std::exp(kNormal90 * (row->extrapolated ? kExtrapolatedScatter : kKernelScatter));
-  SetPrediction(seconds, seconds / ratio, seconds * ratio, row);
+template <typename Estimate>
+void SetKernelPrediction(const Estimate& estimate, ValidationRow* row) {
+  row->extrapolated = row->extrapolated || estimate.extrapolated;
+  row->interval_widening = parameters::Widening(estimate.extrapolated);
+  SetPrediction(estimate.seconds, estimate.interval_low_seconds, estimate.interval_high_seconds,
+                row);
 }
 
 // Profiles that the set knows for an accelerator, or for the one whose parameters stand in for it.
@@ -105,6 +99,13 @@ class KnownProfiles {
                                          "\" is not in the parameter set: the accelerator's "
                                          "shared values were used"));
     return "";
+  }
+
+  // Of whole answers on an accelerator.
+  double Widening(const hardware::Accelerator& accelerator) const {
+    return parameters::Widening(
+        parameters::ResolveSource(*set_, accelerator.name, accelerator.parameter_donor)
+            .transferred);
   }
 
   int64_t ResidentBytes(const workload::Job& job) const {
@@ -161,13 +162,13 @@ absl::Status PredictKernels(absl::string_view kind, const std::vector<Row>& rows
     for (size_t i = 0; i < batch->rows.size(); ++i) {
       ValidationRow& result = (*out)[batch->rows[i]];
       if (estimates.ok()) {
-        SetKernelPrediction((*estimates)[i].seconds, (*estimates)[i].extrapolated, &result);
+        SetKernelPrediction((*estimates)[i], &result);
         continue;
       }
       const auto alone =
           estimate(absl::Span<const Item>(&batch->items[i], 1), *batch->place, batch->profile);
       if (alone.ok()) {
-        SetKernelPrediction((*alone)[0].seconds, (*alone)[0].extrapolated, &result);
+        SetKernelPrediction((*alone)[0], &result);
       } else {
         Refuse(alone.status(), &result);
       }
@@ -233,6 +234,7 @@ absl::Status PredictTraining(const std::vector<TrainingRow>& rows, const KnownPr
         Refuse(prediction.status(), &result);
       } else {
         AddWarnings(*prediction, &result);
+        result.interval_widening = profiles.Widening(job.cluster.accelerator);
         result.predicted_memory_bytes = prediction->memory.total_bytes;
         if (row.memory_is_resident) {
           result.predicted_memory_bytes = profiles.ResidentBytes(job);
@@ -299,6 +301,23 @@ std::optional<double> PredictedMetric(const orchestrator::Prediction& prediction
   return std::nullopt;
 }
 
+// Ends of the interval of one metric over its prediction. Throughput and whole latencies go with
+// the total.
+parameters::Interval RelativeInterval(const orchestrator::Prediction& prediction,
+                                      InferenceMetric metric) {
+  const auto over = [](const parameters::Interval& interval, double seconds) {
+    return parameters::Interval{interval.low / seconds, interval.high / seconds};
+  };
+  if (metric == InferenceMetric::kTimeToFirstToken && prediction.time_to_first_token_interval) {
+    return over(*prediction.time_to_first_token_interval, *prediction.time_to_first_token_seconds);
+  }
+  if (metric == InferenceMetric::kInterTokenLatency && prediction.inter_token_latency_interval) {
+    return over(*prediction.inter_token_latency_interval, *prediction.inter_token_latency_seconds);
+  }
+  return over({prediction.interval_low_seconds, prediction.interval_high_seconds},
+              prediction.total_seconds);
+}
+
 absl::Status PredictInference(const std::vector<InferenceRow>& rows, const KnownProfiles& profiles,
                               orchestrator::OperatorCostPort& operator_cost,
                               orchestrator::NetworkTimePort& network_time,
@@ -312,6 +331,7 @@ absl::Status PredictInference(const std::vector<InferenceRow>& rows, const Known
       auto prediction = orchestrator::Predict(job, operator_cost, network_time);
       if (prediction.ok()) {
         AddWarnings(*prediction, &start);
+        start.interval_widening = profiles.Widening(job.cluster.accelerator);
         start.predicted_memory_bytes = prediction->memory.total_bytes;
         start.predicted_fits = prediction->memory.fits;
         answer = *std::move(prediction);
@@ -334,9 +354,8 @@ absl::Status PredictInference(const std::vector<InferenceRow>& rows, const Known
       } else if (answer) {
         const auto seconds = PredictedMetric(*answer, row, measured.metric);
         if (seconds && answer->total_seconds > 0) {
-          const double low = answer->interval_low_seconds / answer->total_seconds;
-          const double high = answer->interval_high_seconds / answer->total_seconds;
-          SetPrediction(*seconds, *seconds * low, *seconds * high, &result);
+          const parameters::Interval share = RelativeInterval(*answer, measured.metric);
+          SetPrediction(*seconds, *seconds * share.low, *seconds * share.high, &result);
         } else {
           result.status = RowStatus::kSkipped;
           const bool refused =

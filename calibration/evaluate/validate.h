@@ -36,6 +36,7 @@ struct ValidationRow {
   std::optional<double> error_percent;  // signed: predicted over measured minus one
   std::optional<double> interval_low_seconds;
   std::optional<double> interval_high_seconds;
+  double interval_widening = 1;  // parameters::Widening that the interval was made with
   bool extrapolated = false;
   std::vector<std::string> warnings;
   // Training only.

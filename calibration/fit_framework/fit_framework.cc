@@ -246,13 +246,6 @@ class Fitter {
       AddHostBoundStart(times, 2);
       SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(times, kOptions));
       Store(profile, orchestrator::kTrainingBlock, times, fit);
-      // A framework that nobody measured scatters by more than one that was fitted.
-      constexpr double kUnmeasured = orchestrator::kResidualDescriptors[0].initial;
-      Share("residual.training", {.value = std::min(2.0, std::hypot(fit.scatter, kUnmeasured))});
-      if (!profile.empty()) {
-        result_.parameters.profiles[profile]["residual.training"] = {
-            .value = std::min(2.0, fit.scatter)};
-      }
     }
     if (memory.rows.size() >= kMinProfileRows) {
       const auto& m = resolved.memory;
@@ -305,17 +298,6 @@ class Fitter {
     AddHostBoundStart(problem, 4);
     SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(problem, kOptions));
     Store(profile, orchestrator::kInferenceBlock, problem, fit);
-    // Other layouts and lengths scatter more than those fitted; engines that nobody measured keep
-    // the initial scatter.
-    constexpr double kUnseen = 1.5;
-    for (const absl::string_view key : {"residual.prefill", "residual.decode"}) {
-      const parameters::ParameterValue scatter{.value = std::min(2.0, kUnseen * fit.scatter)};
-      if (profile.empty()) {
-        result_.parameters.shared[std::string(key)] = scatter;
-      } else {
-        result_.parameters.profiles[profile][std::string(key)] = scatter;
-      }
-    }
     return absl::OkStatus();
   }
 
@@ -351,14 +333,6 @@ class Fitter {
     }
     result_.fits.push_back({profile, std::string(block), static_cast<int>(problem.rows.size()),
                             fit.start_mape_percent, fit.mape_percent, fit.scatter});
-  }
-  // The largest of several profiles' values: shared ones serve profiles that nobody measured.
-  void Share(const std::string& key, const FittedParameter& fitted) {
-    auto [place, fresh] = result_.parameters.shared.try_emplace(
-        key, parameters::ParameterValue{fitted.value, fitted.standard_error});
-    if (!fresh && fitted.value > place->second.value) {
-      place->second = {fitted.value, fitted.standard_error};
-    }
   }
 
   const std::string accelerator_;

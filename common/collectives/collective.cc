@@ -30,7 +30,19 @@ bool IsExtrapolated(const Collective& c, const hardware::Cluster& cluster,
   return inside || (c.SpansNodes() && (p.network_transferred || !cluster.network_stated));
 }
 
+parameters::Spread SpreadOf(const Collective& c, const hardware::Cluster& cluster,
+                            const CollectiveParameters<double>& p) {
+  if (c.SpansNodes()) return p.network_spread;
+  return p.fabric_spread[static_cast<size_t>(CarrierOf(cluster, c.ranks_per_node))]
+                        [static_cast<size_t>(FamilyOf(c.kind))];
+}
+
 }  // namespace
+
+absl::string_view SpreadBlock(const Collective& c, const hardware::Cluster& cluster) {
+  return c.SpansNodes() ? kNetworkBlock
+                        : FabricBlock(CarrierOf(cluster, c.ranks_per_node), FamilyOf(c.kind));
+}
 
 absl::string_view CollectiveKindName(CollectiveKind kind) {
   return kKindNames[static_cast<size_t>(kind)];
@@ -84,10 +96,15 @@ CollectiveEstimate EstimateCollective(const Collective& collective,
                                       const hardware::Cluster& cluster,
                                       const CollectiveParameters<double>& parameters) {
   const CollectiveTime<double> time = CollectiveSeconds(collective, cluster, parameters);
+  const bool extrapolated = IsExtrapolated(collective, cluster, parameters);
+  const parameters::Interval interval = parameters::IntervalAround(
+      time.seconds, SpreadOf(collective, cluster, parameters), extrapolated);
   return {.seconds = time.seconds,
           .latency_seconds = time.latency_seconds,
           .network_bound = time.network_bound,
-          .extrapolated = IsExtrapolated(collective, cluster, parameters)};
+          .extrapolated = extrapolated,
+          .interval_low_seconds = interval.low,
+          .interval_high_seconds = interval.high};
 }
 
 absl::StatusOr<std::vector<CollectiveEstimate>> EstimateCollectives(

@@ -47,6 +47,8 @@ struct CollectiveEstimate {
   double latency_seconds = 0;  // the part that does not grow with bytes
   bool network_bound = false;  // the links between nodes bind, not those inside
   bool extrapolated = false;
+  double interval_low_seconds = 0;  // 90 % interval
+  double interval_high_seconds = 0;
 
   friend bool operator==(const CollectiveEstimate&, const CollectiveEstimate&) = default;
 };
@@ -65,6 +67,10 @@ CollectiveEstimate EstimateCollective(const Collective& collective,
 absl::StatusOr<std::vector<CollectiveEstimate>> EstimateCollectives(
     absl::Span<const Collective> collectives, const hardware::Cluster& cluster,
     const CollectiveParameters<double>& parameters);
+
+// The block that says how far measurements lie from an answer: that of the node's fabric, or
+// "collective.network" for groups that span nodes.
+absl::string_view SpreadBlock(const Collective& collective, const hardware::Cluster& cluster);
 
 }  // namespace sextant::collectives
 

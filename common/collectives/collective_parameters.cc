@@ -117,27 +117,36 @@ CollectiveParameters<double> ResolveCollectiveParameters(const parameters::Param
                                                          absl::string_view profile) {
   const std::string& own = cluster.accelerator.name;
   const std::string& donor = cluster.accelerator.parameter_donor;
+  struct Block {
+    std::vector<double> values;
+    parameters::Spread spread;
+    bool transferred = false;
+  };
   // Values of one block, and whether they are not the accelerator's own.
   const auto block = [&](absl::string_view name, const auto& descriptors) {
-    const bool transferred = !HasBlock(set, own, name);
-    const bool donated = transferred && HasBlock(set, donor, name);
-    return std::pair(
-        parameters::BlockValues(set, {donated ? donor : own, transferred}, profile, name,
-                                descriptors.data(), static_cast<int>(descriptors.size())),
-        transferred);
+    const bool donated = !HasBlock(set, own, name) && HasBlock(set, donor, name);
+    const parameters::ParameterSource source = {donated ? donor : own, donated};
+    const bool transferred =
+        !HasBlock(set, own, name) && !parameters::IsMeasured(set, source, name, own);
+    return Block{parameters::BlockValues(set, source, profile, name, descriptors.data(),
+                                         static_cast<int>(descriptors.size())),
+                 parameters::FindSpread(set, source, profile, name, kUnmeasuredCollective),
+                 transferred};
   };
   CollectiveParameters<double> resolved;
   for (size_t c = 0; c < kCarrierCount; ++c) {
     for (size_t f = 0; f < kFamilyCount; ++f) {
-      const auto [values, transferred] = block(kBlocks[c][f], kFabric[c][f]);
+      const auto [values, spread, transferred] = block(kBlocks[c][f], kFabric[c][f]);
       resolved.fabric[c][f] = FabricParameters<double>::FromArray(values.data());
+      resolved.fabric_spread[c][f] = spread;
       resolved.fabric_transferred[c][f] = transferred;
     }
   }
   resolved.in_network =
-      InNetworkParameters<double>::FromArray(block(kInNetworkBlock, kInNetwork).first.data());
-  const auto [network, network_transferred] = block(kNetworkBlock, kNetwork);
+      InNetworkParameters<double>::FromArray(block(kInNetworkBlock, kInNetwork).values.data());
+  const auto [network, network_spread, network_transferred] = block(kNetworkBlock, kNetwork);
   resolved.network = NetworkParameters<double>::FromArray(network.data());
+  resolved.network_spread = network_spread;
   resolved.network_transferred = network_transferred;
   return resolved;
 }
@@ -150,8 +159,12 @@ std::vector<KeyedDescriptor> CollectiveDescriptors() {
     }
   };
   for (size_t c = 0; c < kCarrierCount; ++c) {
-    for (size_t f = 0; f < kFamilyCount; ++f) add(kBlocks[c][f], kFabric[c][f]);
+    for (size_t f = 0; f < kFamilyCount; ++f) {
+      add(kBlocks[c][f], kFabric[c][f]);
+      parameters::AppendSpreadDescriptors(kBlocks[c][f], kUnmeasuredCollective, all);
+    }
   }
+  parameters::AppendSpreadDescriptors(kNetworkBlock, kUnmeasuredCollective, all);
   add(kInNetworkBlock, kInNetwork);
   add(kNetworkBlock, kNetwork);
   return all;

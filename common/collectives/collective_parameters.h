@@ -10,6 +10,7 @@
 #include "common/hardware/cluster.h"
 #include "common/parameters/parameter_descriptor.h"
 #include "common/parameters/parameter_set.h"
+#include "common/parameters/spread.h"
 
 namespace sextant::collectives {
 
@@ -87,6 +88,9 @@ struct CollectiveParameters {
   // Which parameters are another accelerator's or initial values: such answers are extrapolated.
   std::array<std::array<bool, kFamilyCount>, kCarrierCount> fabric_transferred{};
   bool network_transferred = false;
+  // How far measurements lie from answers inside a node, and from those that cross nodes.
+  std::array<std::array<parameters::Spread, kFamilyCount>, kCarrierCount> fabric_spread{};
+  parameters::Spread network_spread;
 
   const FabricParameters<T>& Fabric(Carrier carrier, Family family) const {
     return fabric[static_cast<size_t>(carrier)][static_cast<size_t>(family)];
@@ -107,6 +111,9 @@ NetworkDescriptors();
 CollectiveParameters<double> ResolveCollectiveParameters(const parameters::ParameterSet& set,
                                                          const hardware::Cluster& cluster,
                                                          absl::string_view profile);
+
+// Where nobody measured: published tables reach 0.6 to 1.6 times the time of initial values.
+inline constexpr parameters::Spread kUnmeasuredCollective = {-0.5, 0.5};
 
 // Every parameter of this room under its full key, for validating a set.
 std::vector<parameters::KeyedDescriptor> CollectiveDescriptors();

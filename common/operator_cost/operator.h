@@ -114,9 +114,11 @@ struct OperatorEstimate {
   double seconds = 0;  // as a stream of kernels sees it: device time and fixed costs
   Binding binding = Binding::kMatrixRate;
   double flop_count = 0;
-  double hbm_bytes = 0;         // least traffic: every operand once
-  double roofline_seconds = 0;  // no answer is below this
-  bool extrapolated = false;    // outside the fitted domain, or parameters were transferred
+  double hbm_bytes = 0;             // least traffic: every operand once
+  double roofline_seconds = 0;      // no answer is below this
+  bool extrapolated = false;        // outside the fitted domain, or parameters were transferred
+  double interval_low_seconds = 0;  // 90 % interval; low is never below the roofline
+  double interval_high_seconds = 0;
 
   friend bool operator==(const OperatorEstimate&, const OperatorEstimate&) = default;
 };

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/operator_cost/operator_cost.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -142,7 +143,7 @@ std::string SupportedPrecisions(const hardware::Accelerator& accelerator) {
 }
 
 bool InsideDomain(const Operator& op, const BlockDomain& domain) {
-  if (!domain.fitted) return false;
+  if (!domain.fitted || domain.transferred) return false;
   const auto sizes = DimensionsOf(op);
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (domain.maximum[i] <= 0) continue;  // dimension without a range
@@ -181,8 +182,12 @@ OperatorEstimate EstimateOperator(const Operator& op, const hardware::Accelerato
   estimate.flop_count = cost.flop_count;
   estimate.hbm_bytes = cost.hbm_bytes;
   estimate.roofline_seconds = cost.roofline_seconds;
-  estimate.extrapolated = parameters.transferred ||
-                          !InsideDomain(op, parameters.domain[static_cast<size_t>(BlockOf(op))]);
+  const auto block = static_cast<size_t>(BlockOf(op));
+  estimate.extrapolated = !InsideDomain(op, parameters.domain[block]);
+  const parameters::Interval interval =
+      parameters::IntervalAround(estimate.seconds, parameters.spread[block], estimate.extrapolated);
+  estimate.interval_low_seconds = std::max(interval.low, estimate.roofline_seconds);
+  estimate.interval_high_seconds = interval.high;
   return estimate;
 }
 

@@ -228,7 +228,13 @@ OperatorParameters<double> ResolveOperatorParameters(const parameters::Parameter
   const parameters::ParameterSource source =
       parameters::ResolveSource(set, accelerator.name, accelerator.parameter_donor);
   OperatorParameters<double> p;
-  p.transferred = source.transferred;
+  for (int i = 0; i < kBlockCount; ++i) {
+    const absl::string_view block = BlockName(static_cast<Block>(i));
+    p.domain[static_cast<size_t>(i)].transferred =
+        source.transferred && !parameters::IsMeasured(set, source, block, accelerator.name);
+    p.spread[static_cast<size_t>(i)] =
+        parameters::FindSpread(set, source, profile, block, kUnmeasuredKernel);
+  }
   const auto values = [&](Block block) {
     while (!HasValues(set, source.accelerator, block) && StandIn(block) != block) {
       block = StandIn(block);
@@ -276,6 +282,7 @@ std::vector<parameters::KeyedDescriptor> OperatorDescriptors() {
     for (const ParameterDescriptor& descriptor : BlockDescriptors(block)) {
       all.push_back({absl::StrCat(BlockName(block), ".", descriptor.name), descriptor});
     }
+    parameters::AppendSpreadDescriptors(BlockName(block), kUnmeasuredKernel, all);
   }
   return all;
 }

@@ -15,6 +15,7 @@
 #include "common/operator_cost/memory_bound_formula.h"
 #include "common/operator_cost/operator.h"
 #include "common/parameters/parameter_set.h"
+#include "common/parameters/spread.h"
 
 namespace sextant::operator_cost {
 
@@ -72,6 +73,7 @@ std::array<absl::string_view, kDimensionCount> DimensionNames(Block block);
 // Ranges of sizes that a block was fitted on.
 struct BlockDomain {
   bool fitted = false;
+  bool transferred = true;  // no row of the accelerator took part in the fit
   std::array<double, kDimensionCount> minimum{};
   std::array<double, kDimensionCount> maximum{};
 };
@@ -86,8 +88,7 @@ struct OperatorParameters {
   std::array<MemoryBoundParameters<T>, kMemoryBoundBlockCount> memory_bound;  // from Block::kNorm
   std::array<ExpertFfnParameters<T>, kExpertFfnBlockCount> expert_ffn;
   std::array<BlockDomain, kBlockCount> domain;
-  // The accelerator has no fitted parameters of its own, or the profile is not known to the set.
-  bool transferred = true;
+  std::array<parameters::Spread, kBlockCount> spread;
 };
 
 // Parameters for `accelerator` (its own, else its donor's, else initial values) under `profile`
@@ -95,6 +96,10 @@ struct OperatorParameters {
 OperatorParameters<double> ResolveOperatorParameters(const parameters::ParameterSet& set,
                                                      const hardware::Accelerator& accelerator,
                                                      absl::string_view profile);
+
+// Where no row was ever measured: published kernels reach 0.6 to 1.5 times the time that the
+// formulas' initial values give.
+inline constexpr parameters::Spread kUnmeasuredKernel = {-0.5, 0.5};
 
 // Every parameter of the room under its full key.
 std::vector<parameters::KeyedDescriptor> OperatorDescriptors();

@@ -78,9 +78,10 @@ TEST(ResolveOperatorParameters, OfAnotherAcceleratorAreTransferredFromItsDonor) 
   hardware::Accelerator other = TestH100();
   other.parameter_donor = "test-a100";
   const auto p = ResolveOperatorParameters(SetOfA100(), other, "");
-  EXPECT_TRUE(p.transferred);
+  EXPECT_TRUE(p.domain[static_cast<size_t>(Block::kGemm16Bit)].transferred);
   EXPECT_EQ(p.gemm[static_cast<size_t>(Block::kGemm16Bit)].peak_efficiency, 0.5);
-  EXPECT_FALSE(ResolveOperatorParameters(SetOfA100(), TestA100(), "").transferred);
+  const auto own = ResolveOperatorParameters(SetOfA100(), TestA100(), "");
+  EXPECT_FALSE(own.domain[static_cast<size_t>(Block::kGemm16Bit)].transferred);
 }
 
 TEST(OperatorEstimate, OutsideTheFittedDomainIsExtrapolated) {

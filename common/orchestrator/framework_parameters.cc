@@ -26,6 +26,13 @@ void Append(std::vector<parameters::KeyedDescriptor>& keyed, absl::string_view b
 
 }  // namespace
 
+Answer TotalAnswer(const workload::Job& job) {
+  if (!job.IsTraining()) return job.serving.has_value() ? Answer::kServingRun : Answer::kBatch;
+  return job.plan.tensor_parallel_size > job.cluster.gpus_per_node
+             ? Answer::kTrainingStepTensorAcrossNodes
+             : Answer::kTrainingStep;
+}
+
 FrameworkParameters<double> ResolveFrameworkParameters(const parameters::ParameterSet& set,
                                                        const hardware::Accelerator& accelerator,
                                                        absl::string_view profile) {
@@ -40,8 +47,10 @@ FrameworkParameters<double> ResolveFrameworkParameters(const parameters::Paramet
       Resolve<MemoryParameters>(set, source, profile, kMemoryBlock, kMemoryDescriptors);
   resolved.scheduler =
       Resolve<SchedulerParameters>(set, source, profile, kSchedulerBlock, kSchedulerDescriptors);
-  resolved.residual =
-      Resolve<ResidualParameters>(set, source, profile, kResidualBlock, kResidualDescriptors);
+  for (size_t i = 0; i < kAnswerCount; ++i) {
+    resolved.spread[i] =
+        parameters::FindSpread(set, source, profile, kAnswers[i].block, kAnswers[i].unmeasured);
+  }
   resolved.transferred = source.transferred;
   return resolved;
 }
@@ -52,7 +61,9 @@ std::vector<parameters::KeyedDescriptor> FrameworkDescriptors() {
   Append(keyed, kInferenceBlock, kInferenceDescriptors);
   Append(keyed, kMemoryBlock, kMemoryDescriptors);
   Append(keyed, kSchedulerBlock, kSchedulerDescriptors);
-  Append(keyed, kResidualBlock, kResidualDescriptors);
+  for (const AnswerDescriptor& answer : kAnswers) {
+    parameters::AppendSpreadDescriptors(answer.block, answer.unmeasured, keyed);
+  }
   return keyed;
 }
 

@@ -9,6 +9,8 @@
 #include "common/hardware/accelerator.h"
 #include "common/parameters/parameter_descriptor.h"
 #include "common/parameters/parameter_set.h"
+#include "common/parameters/spread.h"
+#include "common/workload/job.h"
 
 namespace sextant::orchestrator {
 
@@ -177,21 +179,40 @@ inline constexpr std::array<parameters::ParameterDescriptor, 4> kSchedulerDescri
     {"prefill_first", 0, 0, 1, "1: decode waits while prompts are at hand; 0: both share steps"},
 }};
 
-// Scatter that remains after the fit: standard deviation of log(measured / predicted).
-template <typename T>
-struct ResidualParameters {
-  T training;
-  T prefill;
-  T decode;
-
-  static ResidualParameters FromArray(const T* v) { return {v[0], v[1], v[2]}; }
+// Answers with an interval of their own: a training step, and one whose tensor parallel groups span
+// nodes (contention that no fabric states makes most of these several times longer); a batch of
+// requests without queueing; a run of requests under a serving load. The order is that of kAnswers.
+enum class Answer : int {
+  kTrainingStep,
+  kTrainingStepTensorAcrossNodes,
+  kBatchFirstToken,
+  kBatchNextToken,
+  kBatch,
+  kServingFirstToken,
+  kServingNextToken,
+  kServingRun,
 };
-inline constexpr absl::string_view kResidualBlock = "residual";
-inline constexpr std::array<parameters::ParameterDescriptor, 3> kResidualDescriptors = {{
-    {"training", 0.15, 0, 2, "Relative scatter of training steps around the prediction"},
-    {"prefill", 0.2, 0, 2, "Relative scatter of prefill times around the prediction"},
-    {"decode", 0.2, 0, 2, "Relative scatter of decode times around the prediction"},
+// The block of its spread, and the spread where nobody measured the software: published numbers of
+// frameworks and engines that were not fitted. They run longer rather than shorter than what their
+// kernels need, and queues amplify what is wrong with a step.
+struct AnswerDescriptor {
+  absl::string_view block;
+  parameters::Spread unmeasured;
+};
+inline constexpr std::array<AnswerDescriptor, 8> kAnswers = {{
+    {"training.step", {-0.25, 0.45}},
+    {"training.step_tensor_across_nodes", {-0.25, 1.5}},
+    {"batch.first_token", {-0.3, 0.4}},
+    {"batch.next_token", {-0.25, 0.35}},
+    {"batch.total", {-0.25, 0.4}},
+    {"serving.first_token", {-0.6, 1.0}},
+    {"serving.next_token", {-0.3, 0.3}},
+    {"serving.total", {-0.35, 0.45}},
 }};
+inline constexpr size_t kAnswerCount = kAnswers.size();
+
+// Which answer the total of a valid `job` is.
+Answer TotalAnswer(const workload::Job& job);
 
 // Everything fitted that the orchestrator itself uses.
 template <typename T>
@@ -200,8 +221,12 @@ struct FrameworkParameters {
   InferenceParameters<T> inference;
   MemoryParameters<T> memory;
   SchedulerParameters<T> scheduler;
-  ResidualParameters<T> residual;
+  std::array<parameters::Spread, kAnswerCount> spread;
   bool transferred = false;  // from another accelerator, or nothing was fitted
+
+  const parameters::Spread& SpreadOf(Answer answer) const {
+    return spread[static_cast<size_t>(answer)];
+  }
 };
 
 // The values for (accelerator, profile): the profile's, else the accelerator's shared ones, else

@@ -20,10 +20,6 @@ namespace {
 
 using workload::Job;
 
-constexpr double kNormalQuantile90 = 1.645;  // of a two-sided 90 % interval
-// Held-out shapes scatter more than those a block was fitted on.
-constexpr double kExtrapolatedWidening = 1.5;
-
 struct PricedBlocks {
   PricedBlock forward;
   PricedBlock backward;
@@ -34,11 +30,27 @@ PricedBlocks PriceBlocks(const TrainingBlocks& blocks, const PortAnswers& answer
           PriceBlock(blocks.recompute, answers)};
 }
 
-void SetInterval(Prediction& prediction, double sigma) {
-  if (prediction.extrapolated) sigma *= kExtrapolatedWidening;
-  const double factor = std::exp(kNormalQuantile90 * sigma);
-  prediction.interval_low_seconds = prediction.total_seconds / factor;
-  prediction.interval_high_seconds = prediction.total_seconds * factor;
+// Intervals of the total and, where a request has them, of its two latencies. Spreads come from
+// whole answers: kernels outside their domain are in them, an accelerator without runs is not.
+void SetIntervals(const FrameworkParameters<double>& parameters, Answer total,
+                  Prediction& prediction) {
+  const auto around = [&](double seconds, Answer answer) {
+    return parameters::IntervalAround(seconds, parameters.SpreadOf(answer), parameters.transferred);
+  };
+  const parameters::Interval interval = around(prediction.total_seconds, total);
+  prediction.interval_low_seconds = interval.low;
+  prediction.interval_high_seconds = interval.high;
+  const bool serving = total == Answer::kServingRun;
+  if (prediction.time_to_first_token_seconds.has_value()) {
+    prediction.time_to_first_token_interval =
+        around(*prediction.time_to_first_token_seconds,
+               serving ? Answer::kServingFirstToken : Answer::kBatchFirstToken);
+  }
+  if (prediction.inter_token_latency_seconds.has_value()) {
+    prediction.inter_token_latency_interval =
+        around(*prediction.inter_token_latency_seconds,
+               serving ? Answer::kServingNextToken : Answer::kBatchNextToken);
+  }
 }
 
 double Sum(const std::vector<TimePart>& parts) {
@@ -91,7 +103,7 @@ void PredictTraining(const Job& job, const TrainingGraph& graph, const PortAnswe
   prediction.tokens_per_second = static_cast<double>(work.global_batch_size) *
                                  static_cast<double>(work.sequence_length) /
                                  prediction.total_seconds;
-  SetInterval(prediction, parameters.residual.training);
+  SetIntervals(parameters, TotalAnswer(job), prediction);
 
   BindingShares shares;
   const double m = static_cast<double>(graph.micro_batch_count);
@@ -142,10 +154,7 @@ void PredictInference(const Job& job, const InferenceGraph& graph, const PortAns
   prediction.tokens_per_second =
       static_cast<double>(work.batch_size) * static_cast<double>(tokens) / prediction.total_seconds;
   prediction.kv_cache_capacity_tokens = KvCacheCapacityTokens(job, parameters.memory);
-  // The scatter of a sum of two parts whose errors are taken to go together.
-  const double share = prefill.Total() / prediction.total_seconds;
-  SetInterval(prediction,
-              share * parameters.residual.prefill + (1 - share) * parameters.residual.decode);
+  SetIntervals(parameters, TotalAnswer(job), prediction);
 
   BindingShares shares;
   const double dense = static_cast<double>(graph.dense_layer_count);
@@ -373,7 +382,7 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
                              AskPorts(graph, job, operator_cost, network_time));
     NoteExtrapolation(answers, parameters, job, prediction);
     PredictServing(job, graph, answers, parameters, prediction);
-    SetInterval(prediction, std::max(parameters.residual.prefill, parameters.residual.decode));
+    SetIntervals(parameters, TotalAnswer(job), prediction);
   } else {
     const InferenceGraph graph = BuildInferenceGraph(job, graph_options);
     SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,

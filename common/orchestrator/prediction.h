@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "common/parameters/spread.h"
 #include "common/serving/serving_simulation.h"
 
 namespace sextant::orchestrator {
@@ -52,7 +53,7 @@ struct Sensitivity {
 // The answer to one job. Times are given whether or not the job fits.
 struct Prediction {
   double total_seconds = 0;         // one optimizer step, or one whole batch of requests
-  double interval_low_seconds = 0;  // 90 % interval
+  double interval_low_seconds = 0;  // 90 % interval of total_seconds
   double interval_high_seconds = 0;
   std::vector<TimePart> breakdown;  // sums to total_seconds
 
@@ -69,6 +70,9 @@ struct Prediction {
   // Inference only.
   std::optional<double> time_to_first_token_seconds;
   std::optional<double> inter_token_latency_seconds;  // mean over the decode steps
+  // Their own 90 % intervals; there where they are.
+  std::optional<parameters::Interval> time_to_first_token_interval;  // seconds
+  std::optional<parameters::Interval> inter_token_latency_interval;
   std::optional<int64_t> kv_cache_capacity_tokens;    // of the whole instance
 
   // With a serving load: total_seconds is the run, the two latencies above are means over its

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/parameters/parameter_set.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <utility>
@@ -52,6 +53,11 @@ std::string VersionOf(const Provenance& provenance,
       fingerprint.Add(range.dimension);
       fingerprint.Add(range.minimum);
       fingerprint.Add(range.maximum);
+    }
+    for (const MeasuredBlock& measured : parameters.measured) {
+      fingerprint.Add(measured.block);
+      fingerprint.Add(measured.accelerator);
+      fingerprint.Add(static_cast<double>(measured.row_count));
     }
   }
   return fingerprint.Hex();
@@ -120,6 +126,16 @@ ParameterSource ResolveSource(const ParameterSet& set, absl::string_view acceler
   if (set.HasAccelerator(accelerator)) return {std::string(accelerator), false};
   if (set.HasAccelerator(donor)) return {std::string(donor), true};
   return {std::string(accelerator), true};
+}
+
+bool IsMeasured(const ParameterSet& set, const ParameterSource& source, absl::string_view block,
+                absl::string_view accelerator) {
+  const auto found = set.accelerators().find(source.accelerator);
+  return found != set.accelerators().end() &&
+         std::any_of(found->second.measured.begin(), found->second.measured.end(),
+                     [&](const MeasuredBlock& measured) {
+                       return measured.block == block && measured.accelerator == accelerator;
+                     });
 }
 
 std::vector<double> BlockValues(const ParameterSet& set, const ParameterSource& source,

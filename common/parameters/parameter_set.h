@@ -2,6 +2,7 @@
 #ifndef SEXTANT_COMMON_PARAMETERS_PARAMETER_SET_H_
 #define SEXTANT_COMMON_PARAMETERS_PARAMETER_SET_H_
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,12 +37,23 @@ struct DomainRange {
   friend bool operator==(const DomainRange&, const DomainRange&) = default;
 };
 
+// Rows that a block was fitted on, by the accelerator they were measured on: a sibling without
+// parameters of its own that took part was measured, one that did not is extrapolated to.
+struct MeasuredBlock {
+  std::string block;
+  std::string accelerator;
+  int64_t row_count = 0;
+
+  friend bool operator==(const MeasuredBlock&, const MeasuredBlock&) = default;
+};
+
 // Fitted parameters of one accelerator: `shared` holds for every software stack; a profile (kernel
 // library, training framework, serving engine) overrides few.
 struct AcceleratorParameters {
   ParameterValues shared;
   std::map<std::string, ParameterValues, std::less<>> profiles;
   std::vector<DomainRange> domain;
+  std::vector<MeasuredBlock> measured;
 
   friend bool operator==(const AcceleratorParameters&, const AcceleratorParameters&) = default;
 };
@@ -98,6 +110,10 @@ struct ParameterSource {
 };
 ParameterSource ResolveSource(const ParameterSet& set, absl::string_view accelerator,
                               absl::string_view donor);
+
+// Whether rows of `accelerator` took part in the fit of `block` that `source` has.
+bool IsMeasured(const ParameterSet& set, const ParameterSource& source, absl::string_view block,
+                absl::string_view accelerator);
 
 // Values of one block ("gemm.16bit") in descriptor order, initial where the set has none.
 std::vector<double> BlockValues(const ParameterSet& set, const ParameterSource& source,

@@ -200,6 +200,8 @@ types::v1::OperatorEstimate ToProto(const operator_cost::OperatorEstimate& estim
   proto.set_hbm_bytes(estimate.hbm_bytes);
   proto.set_roofline_seconds(estimate.roofline_seconds);
   proto.set_extrapolated(estimate.extrapolated);
+  proto.set_interval_low_seconds(estimate.interval_low_seconds);
+  proto.set_interval_high_seconds(estimate.interval_high_seconds);
   return proto;
 }
 
@@ -213,6 +215,10 @@ absl::StatusOr<operator_cost::OperatorEstimate> FromProto(
   estimate.hbm_bytes = reader.Finite("hbm_bytes", proto.hbm_bytes());
   estimate.roofline_seconds = reader.Finite("roofline_seconds", proto.roofline_seconds());
   estimate.extrapolated = proto.extrapolated();
+  estimate.interval_low_seconds =
+      reader.Finite("interval_low_seconds", proto.interval_low_seconds());
+  estimate.interval_high_seconds =
+      reader.Finite("interval_high_seconds", proto.interval_high_seconds());
   return reader.Finish(std::move(estimate));
 }
 
@@ -245,6 +251,8 @@ types::v1::CollectiveEstimate ToProto(const collectives::CollectiveEstimate& est
   proto.set_latency_seconds(estimate.latency_seconds);
   proto.set_network_bound(estimate.network_bound);
   proto.set_extrapolated(estimate.extrapolated);
+  proto.set_interval_low_seconds(estimate.interval_low_seconds);
+  proto.set_interval_high_seconds(estimate.interval_high_seconds);
   return proto;
 }
 
@@ -256,6 +264,10 @@ absl::StatusOr<collectives::CollectiveEstimate> FromProto(
   estimate.latency_seconds = reader.Finite("latency_seconds", proto.latency_seconds());
   estimate.network_bound = proto.network_bound();
   estimate.extrapolated = proto.extrapolated();
+  estimate.interval_low_seconds =
+      reader.Finite("interval_low_seconds", proto.interval_low_seconds());
+  estimate.interval_high_seconds =
+      reader.Finite("interval_high_seconds", proto.interval_high_seconds());
   return reader.Finish(std::move(estimate));
 }
 

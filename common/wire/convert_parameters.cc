@@ -57,6 +57,9 @@ parameters::AcceleratorParameters Read(Reader& reader, const std::string& path,
                              .minimum = reader.Finite(field + ".minimum", range.minimum()),
                              .maximum = reader.Finite(field + ".maximum", range.maximum())});
   }
+  for (const types::v1::MeasuredBlock& measured : proto.measured()) {
+    result.measured.push_back({measured.block(), measured.accelerator(), measured.row_count()});
+  }
   return result;
 }
 
@@ -82,6 +85,12 @@ types::v1::ParameterSet ToProto(const parameters::ParameterSet& set) {
       domain.set_dimension(range.dimension);
       domain.set_minimum(range.minimum);
       domain.set_maximum(range.maximum);
+    }
+    for (const parameters::MeasuredBlock& measured : values.measured) {
+      types::v1::MeasuredBlock& block = *accelerator.add_measured();
+      block.set_block(measured.block);
+      block.set_accelerator(measured.accelerator);
+      block.set_row_count(measured.row_count);
     }
   }
   return proto;

@@ -5,6 +5,22 @@
 #include "common/wire/reader.h"
 
 namespace sextant::wire {
+namespace {
+
+types::v1::Interval ToProto(const parameters::Interval& interval) {
+  types::v1::Interval proto;
+  proto.set_low_seconds(interval.low);
+  proto.set_high_seconds(interval.high);
+  return proto;
+}
+
+parameters::Interval Read(Reader& reader, const std::string& path,
+                          const types::v1::Interval& proto) {
+  return {reader.Finite(path + ".low_seconds", proto.low_seconds()),
+          reader.Finite(path + ".high_seconds", proto.high_seconds())};
+}
+
+}  // namespace
 
 types::v1::Prediction ToProto(const orchestrator::Prediction& p) {
   types::v1::Prediction proto;
@@ -39,6 +55,12 @@ types::v1::Prediction ToProto(const orchestrator::Prediction& p) {
   }
   if (p.inter_token_latency_seconds.has_value()) {
     proto.set_inter_token_latency_seconds(*p.inter_token_latency_seconds);
+  }
+  if (p.time_to_first_token_interval.has_value()) {
+    *proto.mutable_time_to_first_token_interval() = ToProto(*p.time_to_first_token_interval);
+  }
+  if (p.inter_token_latency_interval.has_value()) {
+    *proto.mutable_inter_token_latency_interval() = ToProto(*p.inter_token_latency_interval);
   }
   if (p.kv_cache_capacity_tokens.has_value()) {
     proto.set_kv_cache_capacity_tokens(*p.kv_cache_capacity_tokens);
@@ -91,6 +113,14 @@ absl::StatusOr<orchestrator::Prediction> FromProto(const types::v1::Prediction& 
   if (proto.has_inter_token_latency_seconds()) {
     p.inter_token_latency_seconds =
         reader.Finite("inter_token_latency_seconds", proto.inter_token_latency_seconds());
+  }
+  if (proto.has_time_to_first_token_interval()) {
+    p.time_to_first_token_interval =
+        Read(reader, "time_to_first_token_interval", proto.time_to_first_token_interval());
+  }
+  if (proto.has_inter_token_latency_interval()) {
+    p.inter_token_latency_interval =
+        Read(reader, "inter_token_latency_interval", proto.inter_token_latency_interval());
   }
   if (proto.has_kv_cache_capacity_tokens()) {
     p.kv_cache_capacity_tokens = proto.kv_cache_capacity_tokens();

@@ -215,6 +215,8 @@ class Values {
     p.binding = {Text()};
     if (Flip()) p.time_to_first_token_seconds = Flip() ? Number() : 0;
     if (Flip()) p.inter_token_latency_seconds = Flip() ? Number() : 0;
+    if (Flip()) p.time_to_first_token_interval = parameters::Interval{Number(), Number()};
+    if (Flip()) p.inter_token_latency_interval = parameters::Interval{Number(), Number()};
     if (Flip()) p.kv_cache_capacity_tokens = Flip() ? Count() : 0;
     if (Flip()) p.serving = Report();
     p.parameter_set = Text();
@@ -232,6 +234,7 @@ class Values {
       a.shared[Text()] = {Number(), Number()};
       a.profiles[Text()][Text()] = {Number(), Number()};
       a.domain.push_back({Text(), Text(), Number(), Number()});
+      a.measured.push_back({Text(), Text(), Count()});
     }
     return parameters::ParameterSet({Text(), {Text()}, {Text(), Text()}}, std::move(all));
   }
@@ -266,7 +269,9 @@ TEST(RoundTrip, EveryEstimateAndCollectiveComesBack) {
     ExpectRoundTrip(operator_cost::OperatorEstimate{v.Number(), v.Choice<operator_cost::Binding>(5),
                                                     v.Number(), v.Number(), v.Number(), v.Flip()},
                     i);
-    ExpectRoundTrip(collectives::CollectiveEstimate{v.Number(), v.Number(), v.Flip(), v.Flip()}, i);
+    ExpectRoundTrip(collectives::CollectiveEstimate{v.Number(), v.Number(), v.Flip(), v.Flip(),
+                                                    v.Number(), v.Number()},
+                    i);
     ExpectRoundTrip(collectives::Collective{v.Choice<collectives::CollectiveKind>(6), v.Number(),
                                             v.Count(), v.Count(), v.Count()},
                     i);

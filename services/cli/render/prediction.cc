@@ -156,19 +156,37 @@ std::string ServingText(const serving::ServingReport& r) {
   return absl::StrCat(table.ToText(), text, "\n");
 }
 
+std::string WithInterval(double seconds, const std::optional<parameters::Interval>& interval) {
+  if (!interval.has_value()) return FormatSeconds(seconds);
+  return absl::StrCat(FormatSeconds(seconds), "  (90 % interval ", FormatSeconds(interval->low),
+                      " to ", FormatSeconds(interval->high), ")");
+}
+
+// Both ends under "<name>_interval_low_seconds" and "..._high_seconds", null without an interval.
+void WriteInterval(absl::string_view name, const std::optional<parameters::Interval>& interval,
+                   JsonWriter* json) {
+  const auto end = [&](double parameters::Interval::*member) {
+    return interval ? std::optional<double>((*interval).*member) : std::nullopt;
+  };
+  json->Field(absl::StrCat(name, "_interval_low_seconds"), end(&parameters::Interval::low));
+  json->Field(absl::StrCat(name, "_interval_high_seconds"), end(&parameters::Interval::high));
+}
+
 std::string AnswerText(const Job& job, const Prediction& prediction) {
   Table table({{""}, {""}});
   table.AddRow({job.IsTraining() ? "step time"
                 : job.serving    ? "run"
                                  : "batch time",
-                absl::StrCat(FormatSeconds(prediction.total_seconds), "  (90 % interval ",
-                             FormatSeconds(prediction.interval_low_seconds), " to ",
-                             FormatSeconds(prediction.interval_high_seconds), ")")});
+                WithInterval(prediction.total_seconds,
+                             parameters::Interval{prediction.interval_low_seconds,
+                                                  prediction.interval_high_seconds})});
   if (prediction.time_to_first_token_seconds.has_value()) {
-    table.AddRow({"first token", FormatSeconds(*prediction.time_to_first_token_seconds)});
+    table.AddRow({"first token", WithInterval(*prediction.time_to_first_token_seconds,
+                                              prediction.time_to_first_token_interval)});
   }
   if (prediction.inter_token_latency_seconds.has_value()) {
-    table.AddRow({"each next token", FormatSeconds(*prediction.inter_token_latency_seconds)});
+    table.AddRow({"each next token", WithInterval(*prediction.inter_token_latency_seconds,
+                                                  prediction.inter_token_latency_interval)});
   }
   table.AddRow(
       {"throughput",
@@ -225,6 +243,8 @@ std::string PredictionJson(const Job& job, const Prediction& prediction) {
   json.Field("model_flops_convention", kModelFlopsConvention);
   json.Field("time_to_first_token_seconds", prediction.time_to_first_token_seconds);
   json.Field("inter_token_latency_seconds", prediction.inter_token_latency_seconds);
+  WriteInterval("time_to_first_token", prediction.time_to_first_token_interval, &json);
+  WriteInterval("inter_token_latency", prediction.inter_token_latency_interval, &json);
   json.Field("kv_cache_capacity_tokens", prediction.kv_cache_capacity_tokens);
 
   json.Key("serving");

@@ -65,7 +65,11 @@ TEST(PredictionJson, EveryDocumentedKeyIsAlwaysThere) {
                           "memory_reserved_bytes",
                           "largest_micro_batch_size",
                           "sensitivities",
-                          "model_flops_convention"}) {
+                          "model_flops_convention",
+                          "time_to_first_token_interval_low_seconds",
+                          "time_to_first_token_interval_high_seconds",
+                          "inter_token_latency_interval_low_seconds",
+                          "inter_token_latency_interval_high_seconds"}) {
     EXPECT_TRUE(document.contains(key)) << key;
   }
   EXPECT_TRUE(document["time_to_first_token_seconds"].is_null());
