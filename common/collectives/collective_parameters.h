@@ -112,7 +112,7 @@ CollectiveParameters<double> ResolveCollectiveParameters(const parameters::Param
                                                          const hardware::Cluster& cluster,
                                                          absl::string_view profile);
 
-// Where nobody measured: published tables reach 0.6 to 1.6 times the time of initial values.
+// Where nobody measured: 0.6 to 1.6 times the time of initial values; an assumption.
 inline constexpr parameters::Spread kUnmeasuredCollective = {-0.5, 0.5};
 
 // Every parameter of this room under its full key, for validating a set.

@@ -97,8 +97,8 @@ OperatorParameters<double> ResolveOperatorParameters(const parameters::Parameter
                                                      const hardware::Accelerator& accelerator,
                                                      absl::string_view profile);
 
-// Where no row was ever measured: published kernels reach 0.6 to 1.5 times the time that the
-// formulas' initial values give.
+// Where no row was ever measured: 0.6 to 1.6 times the time of the formulas' initial values; an
+// assumption.
 inline constexpr parameters::Spread kUnmeasuredKernel = {-0.5, 0.5};
 
 // Every parameter of the room under its full key.

@@ -192,9 +192,10 @@ enum class Answer : int {
   kServingNextToken,
   kServingRun,
 };
-// The block of its spread, and the spread where nobody measured the software: published numbers of
-// frameworks and engines that were not fitted. They run longer rather than shorter than what their
-// kernels need, and queues amplify what is wrong with a step.
+// The block of its spread, and the spread where nobody measured the software. Those were set by hand
+// after a look at published numbers of frameworks and engines that were not fitted (fit and validate
+// rows alike): they run longer rather than shorter than what their kernels need, and queues amplify
+// what is wrong with a step.
 struct AnswerDescriptor {
   absl::string_view block;
   parameters::Spread unmeasured;

@@ -12,8 +12,9 @@
 namespace sextant::parameters {
 
 // How far do measurements lie from a prediction? Ends of the shortest interval that holds 90 % of
-// ln(measured / predicted) of rows that the fit had not seen; low_log <= 0 <= high_log. The two
-// sides differ: what a model forgets makes measurements longer.
+// ln(measured / predicted): for kernels and collectives of rows held out of the fit, for whole steps
+// and requests of fitted rows, widened for their number. low_log <= 0 <= high_log. The two sides
+// differ: what a model forgets makes measurements longer.
 struct Spread {
   double low_log = 0;
   double high_log = 0;
@@ -30,7 +31,7 @@ struct Interval {
 };
 
 // Outside the domain of a fit (sizes beyond its rows, an accelerator that nobody measured) both
-// sides are longer by this factor. Rows of a group are scored in units of it, so that groups which
+// sides are longer by this factor: a convention, not a fitted number. Rows of a group are scored in units of it, so that groups which
 // always lie outside (fitted on a sibling's rows alone) keep their coverage.
 inline constexpr double kExtrapolatedWidening = 1.5;
 inline double Widening(bool extrapolated) { return extrapolated ? kExtrapolatedWidening : 1; }
