@@ -43,8 +43,8 @@ TEST(Intervals, HoldTheirShareOfManyRows) {
   for (const Residual& r : own) {
     held += spread.low_log <= r.log_ratio && r.log_ratio <= spread.high_log;
   }
-  EXPECT_GE(held, 0.90 * own.size());
-  EXPECT_LE(held, 0.95 * own.size());
+  EXPECT_GE(held, 0.90 * static_cast<double>(own.size()));
+  EXPECT_LE(held, 0.95 * static_cast<double>(own.size()));
 }
 
 TEST(Intervals, AFewSlowRunsDoNotStretchThem) {
