@@ -41,7 +41,8 @@ TEST(CollectiveDescriptors, InitialValuesAreInsideTheirBoundsAndKeysAreUnique) {
   }
   EXPECT_EQ(keys.size(), kCarrierCount * kFamilyCount * FabricParameters<double>::kCount +
                              InNetworkParameters<double>::kCount +
-                             NetworkParameters<double>::kCount);
+                             NetworkParameters<double>::kCount +
+                             2 * (kCarrierCount * kFamilyCount + 1));  // spreads, both ways
 }
 
 TEST(ResolveCollectiveParameters, AProfileOverridesWhatItNames) {

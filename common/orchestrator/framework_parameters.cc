@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "common/orchestrator/framework_parameters.h"
 
+#include <algorithm>
+#include <set>
+
 #include "absl/strings/str_cat.h"
 
 namespace sextant::orchestrator {
@@ -53,6 +56,22 @@ FrameworkParameters<double> ResolveFrameworkParameters(const parameters::Paramet
   }
   resolved.transferred = source.transferred;
   return resolved;
+}
+
+std::vector<std::string> FrameworkProfiles(const parameters::ParameterSet& set,
+                                           absl::string_view accelerator) {
+  std::set<std::string> keys;
+  for (const parameters::KeyedDescriptor& keyed : FrameworkDescriptors()) keys.insert(keyed.key);
+  std::vector<std::string> names;
+  const auto found = set.accelerators().find(accelerator);
+  if (found == set.accelerators().end()) return names;
+  for (const auto& [name, values] : found->second.profiles) {
+    if (std::any_of(values.begin(), values.end(),
+                    [&](const auto& value) { return keys.count(value.first) > 0; })) {
+      names.push_back(name);
+    }
+  }
+  return names;
 }
 
 std::vector<parameters::KeyedDescriptor> FrameworkDescriptors() {

@@ -236,6 +236,11 @@ FrameworkParameters<double> ResolveFrameworkParameters(const parameters::Paramet
                                                        const hardware::Accelerator& accelerator,
                                                        absl::string_view profile);
 
+// Profiles of `accelerator` with at least one such value, sorted: frameworks and engines, not kernel
+// libraries.
+std::vector<std::string> FrameworkProfiles(const parameters::ParameterSet& set,
+                                           absl::string_view accelerator);
+
 // Every parameter of this room under its full key, for ValidateParameterSet.
 std::vector<parameters::KeyedDescriptor> FrameworkDescriptors();
 

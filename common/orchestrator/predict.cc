@@ -188,8 +188,9 @@ absl::Status CheckProfile(const Job& job, const parameters::ParameterSet& set,
   const hardware::Accelerator& accelerator = job.cluster.accelerator;
   const parameters::ParameterSource source =
       parameters::ResolveSource(set, accelerator.name, accelerator.parameter_donor);
-  const std::vector<std::string> known = set.Profiles(source.accelerator);
-  if (known.empty() || set.HasProfile(source.accelerator, job.framework)) return absl::OkStatus();
+  if (set.HasProfile(source.accelerator, job.framework)) return absl::OkStatus();
+  const std::vector<std::string> known = FrameworkProfiles(set, source.accelerator);
+  if (known.empty()) return absl::OkStatus();
   // Real, but never measured on this accelerator: a misspelt name is known nowhere.
   const bool known_elsewhere =
       std::any_of(set.accelerators().begin(), set.accelerators().end(), [&](const auto& entry) {
