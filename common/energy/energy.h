@@ -19,6 +19,9 @@ struct Estimate {
   double low = 0;
   double high = 0;
 
+  // All three times a factor of at least 0.
+  Estimate Scaled(double factor) const { return {value * factor, low * factor, high * factor}; }
+
   friend bool operator==(const Estimate&, const Estimate&) = default;
 };
 

@@ -105,6 +105,7 @@ absl::Status ValidateGoodputQuestion(const GoodputQuestion& q) {
   require("repair_seconds", p.repair_seconds, 0, kYear);
   // A free checkpoint would be taken all the time.
   require("checkpoint_seconds", p.checkpoint_seconds, 1e-6, kYear);
+  require("checkpoint_bytes_per_second_per_gpu", p.checkpoint_bytes_per_second_per_gpu, 0, 1e12);
   require("straggler_share", p.straggler_share, 0, 0.999999);
   return violations.ToStatus();
 }

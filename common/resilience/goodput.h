@@ -18,6 +18,9 @@ struct ReliabilityProfile {
   double restart_seconds = 0;       // from there to the first step: start, load, warm up
   double repair_seconds = 0;        // mean, until a lost node is back
   double checkpoint_seconds = 0;    // for which a checkpoint stops the run
+  // What one GPU's share of the storage takes, for checkpoints by the size of a job
+  // (checkpoint.h); 0: not known.
+  double checkpoint_bytes_per_second_per_gpu = 0;
   double straggler_share = 0;       // of GPU time lost to slow ranks; [0, 1)
 
   friend bool operator==(const ReliabilityProfile&, const ReliabilityProfile&) = default;

@@ -66,6 +66,18 @@ ReportRow RowOf(const SweepSpec& spec, Row row) {
                 .extrapolated = p.extrapolated,
                 .warnings = std::move(p.warnings)};
   out.point.metrics = MetricsOf(scenario.job, row.prediction, spec.economics);
+  const double tokens = energy::TokenCount(p);
+  if (spec.economics.power.IsKnown() && tokens > 0) {
+    out.energy_joules_per_token =
+        energy::EnergyJoules(scenario.job, p, spec.economics.power).Scaled(1 / tokens);
+    out.energy_joules_per_token->value = out.point.metrics[Metric::kEnergyJoulesPerToken];
+  }
+  const auto dollars = energy::CostDollars(scenario.job, p, spec.economics);
+  if (dollars.has_value() && tokens > 0) {
+    out.cost_dollars_per_million_tokens = dollars->Scaled(1e6 / tokens);
+    out.cost_dollars_per_million_tokens->value =
+        out.point.metrics[Metric::kCostDollarsPerMillionTokens];
+  }
   for (const auto& part : p.memory.breakdown) out.memory_breakdown[part.name] += part.bytes;
   for (const auto& part : p.breakdown) out.breakdown[part.name] += part.seconds;
   return out;

@@ -22,6 +22,9 @@ struct ReportRow {
   std::string accelerator;
   double interval_low_seconds = 0;  // 90 % interval of total_seconds
   double interval_high_seconds = 0;
+  // What sources span (common/energy): of energy_joules_per_token, cost_dollars_per_million_tokens.
+  std::optional<energy::Estimate> energy_joules_per_token;
+  std::optional<energy::Estimate> cost_dollars_per_million_tokens;
   bool fits = true;
   int64_t memory_capacity_bytes = 0;
   int64_t shortfall_bytes = 0;

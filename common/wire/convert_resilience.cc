@@ -16,6 +16,8 @@ absl::StatusOr<resilience::ReliabilityProfile> FromProto(
   p.restart_seconds = reader.Finite("restart_seconds", proto.restart_seconds());
   p.repair_seconds = reader.Finite("repair_seconds", proto.repair_seconds());
   p.checkpoint_seconds = reader.Finite("checkpoint_seconds", proto.checkpoint_seconds());
+  p.checkpoint_bytes_per_second_per_gpu = reader.Finite(
+      "checkpoint_bytes_per_second_per_gpu", proto.checkpoint_bytes_per_second_per_gpu());
   p.straggler_share = reader.Finite("straggler_share", proto.straggler_share());
   return reader.Finish(p);
 }

@@ -203,6 +203,14 @@ types::v1::SweepRow ToProto(const sweep::ReportRow& row) {
   }
   proto.set_interval_low_seconds(row.interval_low_seconds);
   proto.set_interval_high_seconds(row.interval_high_seconds);
+  if (row.energy_joules_per_token.has_value()) {
+    proto.set_energy_low_joules_per_token(row.energy_joules_per_token->low);
+    proto.set_energy_high_joules_per_token(row.energy_joules_per_token->high);
+  }
+  if (row.cost_dollars_per_million_tokens.has_value()) {
+    proto.set_cost_low_dollars_per_million_tokens(row.cost_dollars_per_million_tokens->low);
+    proto.set_cost_high_dollars_per_million_tokens(row.cost_dollars_per_million_tokens->high);
+  }
   proto.set_fits(row.fits);
   proto.set_memory_capacity_bytes(row.memory_capacity_bytes);
   proto.set_shortfall_bytes(row.shortfall_bytes);
@@ -234,6 +242,22 @@ absl::StatusOr<sweep::ReportRow> FromProto(const types::v1::SweepRow& proto) {
   }
   row.interval_low_seconds = reader.Finite("interval_low_seconds", proto.interval_low_seconds());
   row.interval_high_seconds = reader.Finite("interval_high_seconds", proto.interval_high_seconds());
+  const auto estimate = [&](Metric metric, bool known, double low, double high) {
+    return known ? std::make_optional(energy::Estimate{.value = row.point.metrics[metric],
+                                                       .low = low,
+                                                       .high = high})
+                 : std::nullopt;
+  };
+  row.energy_joules_per_token = estimate(
+      Metric::kEnergyJoulesPerToken, proto.has_energy_low_joules_per_token(),
+      reader.Finite("energy_low_joules_per_token", proto.energy_low_joules_per_token()),
+      reader.Finite("energy_high_joules_per_token", proto.energy_high_joules_per_token()));
+  row.cost_dollars_per_million_tokens =
+      estimate(Metric::kCostDollarsPerMillionTokens, proto.has_cost_low_dollars_per_million_tokens(),
+               reader.Finite("cost_low_dollars_per_million_tokens",
+                             proto.cost_low_dollars_per_million_tokens()),
+               reader.Finite("cost_high_dollars_per_million_tokens",
+                             proto.cost_high_dollars_per_million_tokens()));
   row.fits = proto.fits();
   row.memory_capacity_bytes = proto.memory_capacity_bytes();
   row.shortfall_bytes = proto.shortfall_bytes();

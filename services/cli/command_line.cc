@@ -242,6 +242,9 @@ class Parser {
     verb->add_option("--checkpoint-interval", options->checkpoint_interval_seconds,
                      "Work between checkpoints [the best interval]")
         ->type_name("SECONDS");
+    verb->add_option("--checkpoint-seconds", options->checkpoint_seconds,
+                     "For which one checkpoint stops the run [what the job's state needs]")
+        ->type_name("SECONDS");
     verb->add_option("--stragglers", options->straggler_share,
                      "Share of GPU time lost to slow ranks [the profile's]")
         ->type_name("SHARE");

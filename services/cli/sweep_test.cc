@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // `sextant sweep` as a user meets it.
+#include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -127,6 +128,56 @@ limits: )") + limits;
   EXPECT_EQ(none.exit_code, 6);
   EXPECT_TRUE(json::parse(none.out)["top"].empty());
   EXPECT_FALSE(json::parse(none.out)["nearest"].empty());
+}
+
+// A space of minutes: interrupted, it answers with what is done.
+TEST_F(Sweep, CtrlCKeepsWhatIsDone) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    test_support::StartedSextant run({"sweep", File(R"(
+job:
+  model: llama-3.1-70b
+  cluster: dgx-h100
+  gpu_count: 512
+  training: {global_batch_size: 4608, sequence_length: 8192}
+vary:
+  plan: all
+  gpu_count: {from: 512, to: 51200, step: 512}
+)"),
+                                      "--output", "json"});
+    ASSERT_TRUE(run.SignalAfter("sweeping ", signal));
+    const auto outcome = run.Wait();
+    EXPECT_EQ(outcome.exit_code, 130) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("interrupted after"));
+    const json report = json::parse(outcome.out);
+    EXPECT_EQ(report["complete"], false);
+    EXPECT_LT(report["candidate_count"], report["whole_candidate_count"]);
+  }
+}
+
+// The range that sources span lies around every value.
+TEST_F(Sweep, EnergyAndCostCarryTheirRanges) {
+  const auto run = RunSextant({"sweep", File(kSmall), "--output", "json"});
+  const json report = json::parse(run.out);
+  for (const json& row : report["top"]) {
+    EXPECT_LT(row["energy_low_joules_per_token"], row["energy_joules_per_token"]);
+    EXPECT_GT(row["energy_high_joules_per_token"], row["energy_joules_per_token"]);
+    EXPECT_LT(row["cost_low_dollars_per_million_tokens"], row["cost_dollars_per_million_tokens"]);
+    EXPECT_GT(row["cost_high_dollars_per_million_tokens"], row["cost_dollars_per_million_tokens"]);
+  }
+}
+
+// 70.6 billion parameters of 14 bytes; 64 GPUs at 122 MB/s each write them in 127 s.
+TEST(Resilience, ACheckpointTakesWhatTheStateOfTheJobNeeds) {
+  const std::string job =
+      std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/llama-3.1-70b-64xh100.yaml";
+  const json r = json::parse(RunSextant({"resilience", job, "--output", "json"}).out);
+  EXPECT_NEAR(r["checkpoint_bytes"].get<double>(), 14 * 70.55e9, 0.01 * 14 * 70.55e9);
+  EXPECT_DOUBLE_EQ(r["checkpoint_seconds"].get<double>(),
+                   r["checkpoint_bytes"].get<double>() / (64 * 122e6));
+  const json given = json::parse(
+      RunSextant({"resilience", job, "--checkpoint-seconds", "5", "--output", "json"}).out);
+  EXPECT_EQ(given["checkpoint_seconds"].get<double>(), 5);
+  EXPECT_GT(given["useful_share"], r["useful_share"]);
 }
 
 TEST(Resilience, SharesSumToOneAndScaleTheThroughput) {

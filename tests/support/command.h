@@ -2,6 +2,8 @@
 #ifndef SEXTANT_TESTS_SUPPORT_COMMAND_H_
 #define SEXTANT_TESTS_SUPPORT_COMMAND_H_
 
+#include <sys/types.h>
+
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -37,6 +39,24 @@ struct CommandOutcome {
 CommandOutcome RunSextant(
     const std::vector<std::string>& arguments, const std::string& input = "",
     const std::vector<std::pair<std::string, std::string>>& environment = {});
+
+// The built `sextant` while it runs. Killed when destroyed.
+class StartedSextant {
+ public:
+  explicit StartedSextant(const std::vector<std::string>& arguments, const std::string& input = "",
+                          const std::vector<std::pair<std::string, std::string>>& environment = {});
+  ~StartedSextant();
+  StartedSextant(const StartedSextant&) = delete;
+  StartedSextant& operator=(const StartedSextant&) = delete;
+
+  // Sends `signal` once the command has written `text` to stderr; false where it ends before that.
+  bool SignalAfter(const std::string& text, int signal) const;
+  CommandOutcome Wait();
+
+ private:
+  TemporaryFolder folder_;
+  pid_t child_ = -1;
+};
 
 }  // namespace sextant::test_support
 

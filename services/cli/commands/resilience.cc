@@ -6,6 +6,7 @@
 #include "common/base/violations.h"
 #include "common/catalog/job_reader.h"
 #include "common/catalog/reliability.h"
+#include "common/resilience/checkpoint.h"
 #include "common/wire/convert_resilience.h"
 #include "services/cli/commands/predict.h"
 #include "services/cli/library.h"
@@ -23,7 +24,8 @@ std::string ReportText(const types::v1::GoodputReport& r) {
   head.AddRow({"interrupted",
                absl::StrCat("every ", FormatSeconds(r.mean_seconds_between_interruptions()))});
   head.AddRow(
-      {"checkpoint", absl::StrCat("every ", FormatSeconds(r.checkpoint_interval_seconds()),
+      {"checkpoint", absl::StrCat(FormatBytes(static_cast<int64_t>(r.checkpoint_bytes())), " in ",
+                                  FormatSeconds(r.checkpoint_seconds()), ", every ", FormatSeconds(r.checkpoint_interval_seconds()),
                                   "; best ", FormatSeconds(r.best_checkpoint_interval_seconds()),
                                   ", Young ", FormatSeconds(r.young_interval_seconds()), ", Daly ",
                                   FormatSeconds(r.daly_interval_seconds()))});
@@ -62,6 +64,8 @@ absl::StatusOr<ExitCode> AnswerResilience(const CommonOptions& common,
   if (options.straggler_share.has_value()) {
     question.profile.straggler_share = *options.straggler_share;
   }
+  question.profile.checkpoint_seconds =
+      options.checkpoint_seconds.value_or(resilience::CheckpointSeconds(job, question.profile));
   SEXTANT_ASSIGN_OR_RETURN(const resilience::Goodput goodput,
                            resilience::ExpectedGoodput(question));
   SEXTANT_ASSIGN_OR_RETURN(const orchestrator::Prediction prediction,
@@ -72,6 +76,8 @@ absl::StatusOr<ExitCode> AnswerResilience(const CommonOptions& common,
   report.set_spare_node_count(question.spare_node_count);
   report.set_tokens_per_second(prediction.tokens_per_second);
   report.set_useful_tokens_per_second(prediction.tokens_per_second * goodput.useful_share);
+  report.set_checkpoint_bytes(resilience::CheckpointBytes(job));
+  report.set_checkpoint_seconds(question.profile.checkpoint_seconds);
   report.set_parameter_set(prediction.parameter_set);
   terminal.Print(common.output == "json" ? MessageJson(report) : ReportText(report));
   return ExitCode::kOk;

@@ -20,7 +20,8 @@ struct ResilienceOptions {
   std::string profile = "llama-3-h100";  // of datasets/reliability, or a file
   int64_t spare_node_count = 0;
   double checkpoint_interval_seconds = 0;  // 0: the best one
-  std::optional<double> straggler_share;   // over the profile's
+  std::optional<double> checkpoint_seconds;  // over what the job's state needs
+  std::optional<double> straggler_share;     // over the profile's
 };
 
 // `sextant resilience`: what interruptions leave of a training job's throughput.

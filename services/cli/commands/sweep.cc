@@ -50,6 +50,10 @@ class ProgressNotes {
       best_ = absl::StrCat(FormatBest(*progress.improved));
     }
     const Clock::time_point now = Clock::now();
+    if (!begun_) {
+      begun_ = true;
+      terminal_.Note(absl::StrCat("sweeping ", progress.candidate_count, " points"));
+    }
     const auto gap = terminal_.err_is_terminal() ? std::chrono::seconds(1) : std::chrono::seconds(10);
     if (now - last_ < gap || progress.done_count == 0) return;
     last_ = now;
@@ -79,6 +83,7 @@ class ProgressNotes {
   const Clock::time_point start_;
   Clock::time_point last_;
   std::string best_;
+  bool begun_ = false;
 };
 
 ExitCode PrintReport(const CommonOptions& common, const sweep::SweepReport& report,

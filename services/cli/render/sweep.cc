@@ -160,8 +160,10 @@ std::string SweepCsv(const SweepReport& report) {
   header.insert(header.end(), {"cluster", "accelerator"});
   for (const absl::string_view name : kPlanColumns) header.emplace_back(name);
   for (const std::string& name : sweep::MetricNames()) header.push_back(name);
-  header.insert(header.end(), {"interval_low_seconds", "interval_high_seconds", "fits",
-                               "shortfall_bytes", "excess"});
+  header.insert(header.end(),
+                {"interval_low_seconds", "interval_high_seconds", "energy_low_joules_per_token",
+                 "energy_high_joules_per_token", "cost_low_dollars_per_million_tokens",
+                 "cost_high_dollars_per_million_tokens", "fits", "shortfall_bytes", "excess"});
   std::string text = absl::StrCat(absl::StrJoin(header, ","), "\n");
   const auto add = [&](const char* list, const std::vector<ReportRow>& rows) {
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -178,6 +180,11 @@ std::string SweepCsv(const SweepReport& report) {
       for (const double value : row.point.metrics.values) cells.push_back(ShortestNumber(value));
       cells.push_back(ShortestNumber(row.interval_low_seconds));
       cells.push_back(ShortestNumber(row.interval_high_seconds));
+      for (const auto& range :
+           {row.energy_joules_per_token, row.cost_dollars_per_million_tokens}) {
+        cells.push_back(range.has_value() ? ShortestNumber(range->low) : "");
+        cells.push_back(range.has_value() ? ShortestNumber(range->high) : "");
+      }
       cells.push_back(row.fits ? "true" : "false");
       cells.push_back(absl::StrCat(row.shortfall_bytes));
       cells.push_back(row.excess.has_value() ? ShortestNumber(*row.excess) : "");
