@@ -265,7 +265,9 @@ std::optional<double> ServedMetric(const serving::ServingReport& report, const I
     case InferenceMetric::kInterTokenLatency:
       return positive(report.inter_token_latency_seconds.mean);
     case InferenceMetric::kEndToEnd:
-      return positive(report.end_to_end_seconds.mean);
+      // A batch has ended when its last request has.
+      return positive(row.job.serving.has_value() ? report.end_to_end_seconds.mean
+                                                  : report.makespan_seconds);
     case InferenceMetric::kThroughput: {
       const double tokens = static_cast<double>(
           work.output_tokens + (row.throughput_counts_prompt ? work.prompt_tokens : 0));
@@ -318,6 +320,15 @@ parameters::Interval RelativeInterval(const orchestrator::Prediction& prediction
               prediction.total_seconds);
 }
 
+// All requests of a static batch at once, to an engine that batches continuously.
+workload::Job AsBurst(workload::Job job) {
+  const int64_t batch = std::get<workload::InferenceWorkload>(job.workload).batch_size;
+  job.serving = serving::ServingLoad{.arrival = serving::Arrival::kBurst,
+                                     .request_count = batch,
+                                     .max_batch_sequences = std::max<int64_t>(256, batch)};
+  return job;
+}
+
 absl::Status PredictInference(const std::vector<InferenceRow>& rows, const KnownProfiles& profiles,
                               orchestrator::OperatorCostPort& operator_cost,
                               orchestrator::NetworkTimePort& network_time,
@@ -329,6 +340,15 @@ absl::Status PredictInference(const std::vector<InferenceRow>& rows, const Known
       workload::Job job = row.job;
       job.framework = profiles.Settle(job.framework, job.cluster.accelerator, &start);
       auto prediction = orchestrator::Predict(job, operator_cost, network_time);
+      if (prediction.ok() && !prediction->memory.fits && !job.serving.has_value()) {
+        // It ran all the same: engines serve in turns what their cache does not hold at once.
+        auto turns = orchestrator::Predict(AsBurst(job), operator_cost, network_time);
+        if (turns.ok() && turns->serving->refused_request_count == 0) {
+          start.warnings.push_back(
+              "the batch does not fit in memory: predicted as served in turns");
+          prediction = std::move(turns);
+        }
+      }
       if (prediction.ok()) {
         AddWarnings(*prediction, &start);
         start.interval_widening = profiles.Widening(job.cluster.accelerator);

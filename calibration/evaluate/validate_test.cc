@@ -13,7 +13,9 @@
 namespace sextant::calibration {
 namespace {
 
+using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 const catalog::Catalog& Catalog() {
   static const auto& catalog =
@@ -94,6 +96,28 @@ TEST(Validate, NothingGivesAnEmptyReport) {
   ASSERT_TRUE(report.ok());
   EXPECT_TRUE(report->rows.empty());
   EXPECT_TRUE(report->groups.empty());
+}
+
+// Llama 2 70B leaves four A100s of 40 GB less than 7 GB for 320 KiB a token: some ten requests of
+// 2048 tokens. 64 of them need several turns, each at least as long as the eight that fit.
+TEST(Validate, ABatchThatTheCacheDoesNotHoldIsServedInTurns) {
+  Measurements rows;
+  const absl::Status status = ParseMeasurements(
+      "id,suite,role,quality,source,accelerator,cluster,load,disaggregated,gpus,framework,model,"
+      "precision,tp,pp,ep,dp,batch_or_concurrency,input_len,output_len,ttft_ms,itl_ms,e2e_s,"
+      "throughput_tok_s,metric_notes\n"
+      "a,s,validate,,src,a100-sxm4-40gb,,static,,4,vLLM,Llama-2-70B,fp16,4,1,,,8,1024,1024,,,40,,\n"
+      "b,s,validate,,src,a100-sxm4-40gb,,static,,4,vLLM,Llama-2-70B,fp16,4,1,,,64,1024,1024,,,200,,"
+      "\n",
+      "t.csv", Catalog(), &rows);
+  ASSERT_TRUE(status.ok()) << status;
+  const auto report = Validate(rows, Uncalibrated());
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->rows.size(), 2u);
+  const auto in_turns = Contains(HasSubstr("served in turns"));
+  EXPECT_THAT(report->rows[0].warnings, Not(in_turns));
+  EXPECT_THAT(report->rows[1].warnings, in_turns);
+  EXPECT_GT(*report->rows[1].predicted_seconds, 3 * *report->rows[0].predicted_seconds);
 }
 
 void ExpectContract(const ValidationReport& report) {

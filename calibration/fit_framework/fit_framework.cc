@@ -75,6 +75,9 @@ constexpr ProfileFact kFacts[] = {
     {"", "trtllm-*", "inference.sequence_seconds", 1e-6},
     {"", "nim-*", "inference.sequence_seconds", 1e-6},
     {"", "lmdeploy-turbomind-*", "inference.sequence_seconds", 1e-6},
+    // SGLang's scheduler works one batch ahead of the device since 0.4 ("zero-overhead batch
+    // scheduler", LMSYS blog, December 2024: no gap between steps in its profiles).
+    {"", "sglang-*", "inference.sequence_seconds", 1e-6},
     // vLLM's SchedulerConfig.DEFAULT_MAX_NUM_BATCHED_TOKENS; its own API server raises it on
     // devices
     // of 70 GiB and more, other front ends do not.

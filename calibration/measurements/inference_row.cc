@@ -88,12 +88,24 @@ bool QuantisesCache(absl::string_view profile, hardware::Precision weights) {
   return tensorrt && (weights == hardware::Precision::kFp8 || weights == hardware::Precision::kFp4);
 }
 
+// LLM-Inference-Bench measured its A100s on Polaris, whose nodes have four of 40 GB (the paper's
+// table of platforms; ALCF's description of the machine).
+void CorrectAccelerator(RowFacts* facts) {
+  if (!absl::StrContains(facts->source, "LLM-Inference-Bench") ||
+      facts->accelerator != "a100-sxm4-80gb") {
+    return;
+  }
+  facts->accelerator = "a100-sxm4-40gb";
+  facts->warnings.push_back("accelerator read as a100-sxm4-40gb: the source ran on Polaris");
+}
+
 }  // namespace
 
 InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
   InferenceRow result;
   result.facts = ReadFacts(row, "framework");
   RowFacts& facts = result.facts;
+  CorrectAccelerator(&facts);
   workload::Job& job = result.job;
   // A note in parentheses tells one build of an engine from others of the same name ("vLLM
   // (Splitwise ISCA24 profiling)", of 2023, without captured graphs).
@@ -161,10 +173,8 @@ InferenceRow ReadInferenceRow(RowReader& row, Lookups& lookups) {
   if (cluster != nullptr) job.cluster = *cluster;
   if (load == "closed_loop") {
     // Clients that each send their next request when the last one ended.
-    constexpr double kClientSeconds = 5e-3;  // a client of Python between two requests
     job.serving =
         serving::ServingLoad{.concurrency = work.batch_size,
-                             .think_seconds = kClientSeconds,
                              .max_batch_sequences = std::max<int64_t>(256, work.batch_size)};
   } else if (load != "static" && work.batch_size > 1) {
     facts.warnings.push_back(absl::StrCat("load ", load.empty() ? "not stated" : load,

@@ -220,6 +220,20 @@ TEST(InferenceRows, OfOneGpuAreReadAsSuch) {
   EXPECT_FALSE(rows.inference[1].throughput_per_gpu);
 }
 
+// Its rows name a part of 80 GB; the machine's nodes have 40 GB each.
+TEST(InferenceRows, OfPolarisRanOnFortyGigabytes) {
+  const Measurements rows = Parse(
+      kInferenceHeader,
+      "a,s,validate,,argonne-lcf/LLM-Inference-Bench@1:x.csv,a100-sxm4-80gb,,static,,4,vLLM,"
+      "Llama-2-70B,fp16,4,1,,,1,128,128,,,4.2,60,\n"
+      "b,s,validate,,argonne-lcf/LLM-Inference-Bench@1:x.csv,h100-sxm5-80gb,,static,,4,vLLM,"
+      "Llama-2-70B,fp16,4,1,,,1,128,128,,,2.3,110,\n");
+  ASSERT_EQ(rows.inference[0].facts.refusal, "");
+  EXPECT_EQ(rows.inference[0].job.cluster.accelerator.name, "a100-sxm4-40gb");
+  EXPECT_NE(rows.inference[0].facts.warnings, rows.inference[1].facts.warnings);
+  EXPECT_EQ(rows.inference[1].job.cluster.accelerator.name, "h100-sxm5-80gb");
+}
+
 TEST(CollectiveRows, WithoutBytesAreAnchorsAndUnstatedFabricsDoNotCount) {
   const Measurements rows =
       Parse(kCollectiveHeader,
