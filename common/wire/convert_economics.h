@@ -12,6 +12,9 @@ namespace sextant::wire {
 types::v1::Economics ToProto(const energy::Economics& economics);
 absl::StatusOr<energy::Economics> FromProto(const types::v1::Economics& proto);
 
+types::v1::Estimate ToProto(const energy::Estimate& estimate);
+absl::StatusOr<energy::Estimate> FromProto(const types::v1::Estimate& proto);
+
 }  // namespace sextant::wire
 
 #endif  // SEXTANT_COMMON_WIRE_CONVERT_ECONOMICS_H_

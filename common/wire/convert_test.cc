@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "common/base/violations.h"
+#include "common/wire/convert_advice.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -261,6 +262,32 @@ TEST(RoundTrip, EveryOperatorComesBack) {
 TEST(RoundTrip, EveryPredictionComesBack) {
   for (int i = 0; i < kRounds; ++i)
     ExpectRoundTrip(Values(static_cast<unsigned>(i)).Prediction(), i);
+}
+
+TEST(RoundTrip, EveryAdviceAndItsOptionsComeBack) {
+  for (int i = 0; i < kRounds; ++i) {
+    Values v(static_cast<unsigned>(i));
+    advise::Advice advice{.feasible = v.Flip(),
+                          .reason = v.Text(),
+                          .gpu_count = v.Count(),
+                          .plan = v.Job().plan,
+                          .prediction = v.Prediction(),
+                          .run_seconds = v.Number(),
+                          .run_low_seconds = v.Number(),
+                          .run_high_seconds = v.Number(),
+                          .suggested_time_limit_seconds = v.Count(),
+                          .memory_headroom_bytes = v.Count(),
+                          .curve = {{v.Count(), v.Job().plan, v.Number(), v.Number(), v.Number(),
+                                     v.Number()}}};
+    if (v.Flip()) advice.energy_joules = {v.Number(), v.Number(), v.Number()};
+    if (v.Flip()) advice.cost_dollars = {v.Number(), v.Number(), v.Number()};
+    ExpectRoundTrip(advice, i);
+    advise::AdviceOptions options{.max_gpu_count = v.Count(),
+                                  .step_count = v.Count(),
+                                  .time_limit_margin = v.Number()};
+    options.economics.dollars_per_gpu_hour[v.Text()] = {v.Number(), v.Number(), v.Number()};
+    ExpectRoundTrip(options, i);
+  }
 }
 
 TEST(RoundTrip, EveryEstimateAndCollectiveComesBack) {

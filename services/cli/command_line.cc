@@ -16,6 +16,7 @@
 #include "absl/strings/str_join.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
+#include "services/cli/commands/advise.h"
 #include "services/cli/commands/calibrate.h"
 #include "services/cli/commands/catalog.h"
 #include "services/cli/commands/health.h"
@@ -57,6 +58,7 @@ class Parser {
     app_.require_subcommand(1);
     app_.get_formatter()->column_width(34);
     AddPredict();
+    AddAdvise();
     AddSweep();
     AddResilience();
     AddValidate();
@@ -205,6 +207,26 @@ class Parser {
     verb->add_option("--trace", options->trace_file,
                      "Write the timeline as a Chrome trace (chrome://tracing, ui.perfetto.dev)")
         ->type_name("FILE");
+    AddOutput(*verb, {"text", "json"});
+  }
+
+  void AddAdvise() {
+    auto options = std::make_shared<AdviseOptions>();
+    CLI::App* verb = AddVerb(app_, "advise", "Advise GPU count, layout and time limit of a job",
+                             [this, options] { return AdviseJob(common_, *options, terminal_); });
+    verb->add_option("job", options->job_file, "Job file (YAML or JSON); - is stdin")
+        ->type_name("JOB.yaml")
+        ->required();
+    AddSet(*verb, &options->overrides);
+    verb->add_option("--max-gpus", options->advice.max_gpu_count,
+                     "Most GPUs to ask for [the job's gpu_count]")
+        ->type_name("COUNT");
+    verb->add_option("--steps", options->advice.step_count,
+                     "Optimizer steps or batches of the run, for its time and time limit")
+        ->type_name("COUNT");
+    verb->add_option("--margin", options->advice.time_limit_margin,
+                     "Share by which the time limit exceeds the run's interval [0.1]")
+        ->type_name("SHARE");
     AddOutput(*verb, {"text", "json"});
   }
 

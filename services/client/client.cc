@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/status_macros.h"
 #include "common/wire/convert.h"
+#include "common/wire/convert_advice.h"
 #include "common/wire/convert_sweep.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/client_context.h"
@@ -222,6 +223,20 @@ absl::StatusOr<std::vector<absl::StatusOr<orchestrator::Prediction>>> Client::Pr
     }
   }
   return predictions;
+}
+
+absl::StatusOr<advise::Advice> Client::Advise(const workload::Job& job,
+                                              const advise::AdviceOptions& options,
+                                              const std::string& request_id) const {
+  Ask ask(target_, timeout_);
+  orchestrator::v1::AdviseJobRequest request;
+  request.set_request_id(request_id);
+  *request.mutable_job() = wire::ToProto(job);
+  *request.mutable_options() = wire::ToProto(options);
+  orchestrator::v1::AdviseJobResponse response;
+  SEXTANT_RETURN_IF_ERROR(ask.Result(
+      OrchestratorService::NewStub(channel_)->AdviseJob(ask.context(), request, &response)));
+  return wire::FromProto(response.advice());
 }
 
 absl::StatusOr<std::vector<operator_cost::OperatorEstimate>> Client::EstimateOperators(

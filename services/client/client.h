@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "common/advise/advise.h"
 #include "common/collectives/collective.h"
 #include "common/hardware/cluster.h"
 #include "common/network_sim/simulate.h"
@@ -72,6 +73,11 @@ class Client {
   // One result for each job, in order; split into messages of what one may carry.
   absl::StatusOr<std::vector<absl::StatusOr<orchestrator::Prediction>>> PredictBatch(
       absl::Span<const workload::Job> jobs) const;
+
+  // `request_id` as AdviseJobRequest; empty: none.
+  absl::StatusOr<advise::Advice> Advise(const workload::Job& job,
+                                        const advise::AdviceOptions& options,
+                                        const std::string& request_id = "") const;
 
   // `progress` is told how far it is (improved: the best point so far, where it is a new one); false
   // cancels: CANCELLED.

@@ -29,6 +29,15 @@ absl::StatusOr<types::v1::Prediction> PredictProto(RemoteServices& services,
 
 }  // namespace
 
+absl::Status CheckBatch(absl::string_view field, int count) {
+  base::Violations violations;
+  if (count < 1 || count > kMaxBatchCount) {
+    violations.Add(field, absl::StrCat("has ", count, " entries but must have 1 to ",
+                                       kMaxBatchCount, "; send several batches"));
+  }
+  return violations.ToStatus();
+}
+
 grpc::Status Service::Predict(grpc::ServerContext* context, const v1::PredictRequest* request,
                               v1::PredictResponse* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call& call) -> absl::Status {
@@ -43,13 +52,7 @@ grpc::Status Service::PredictBatch(grpc::ServerContext* context,
                                    const v1::PredictBatchRequest* request,
                                    v1::PredictBatchResponse* response) {
   return runtime::Answer(context, default_deadline_, [&](runtime::Call& call) -> absl::Status {
-    const int count = request->jobs_size();
-    if (count < 1 || count > kMaxBatchCount) {
-      base::Violations violations;
-      violations.Add("jobs", absl::StrCat("has ", count, " entries but must have 1 to ",
-                                          kMaxBatchCount, "; send several batches"));
-      return violations.ToStatus();
-    }
+    SEXTANT_RETURN_IF_ERROR(CheckBatch("jobs", request->jobs_size()));
     for (const types::v1::Job& job : request->jobs()) {
       SEXTANT_RETURN_IF_ERROR(call.Check());
       auto prediction = PredictProto(services_, job, {}, call);

@@ -14,16 +14,19 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "common/advise/advise.h"
 #include "common/base/violations.h"
+#include "common/catalog/sweep_reader.h"
+#include "common/sweep/report.h"
+#include "common/wire/convert.h"
+#include "common/wire/convert_sweep.h"
+#include "gmock/gmock.h"
+#include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
 #include "services/calibration/service.h"
 #include "services/client/client.h"
 #include "services/network_sim/service.h"
 #include "services/operator_cost/service.h"
-#include "common/catalog/sweep_reader.h"
-#include "common/sweep/report.h"
-#include "common/wire/convert_sweep.h"
-#include "google/protobuf/util/message_differencer.h"
 #include "services/orchestrator/service.h"
 #include "services/runtime/channel.h"
 #include "services/runtime/server.h"
@@ -83,6 +86,10 @@ class Suite {
   std::unique_ptr<network_sim::v1::NetworkSimService::Stub> NetworkSimStub() {
     return network_sim::v1::NetworkSimService::NewStub(
         runtime::Connect(Address(*network_sim_server_)));
+  }
+  std::unique_ptr<orchestrator::v1::OrchestratorService::Stub> OrchestratorStub() {
+    return orchestrator::v1::OrchestratorService::NewStub(
+        runtime::Connect(Address(*orchestrator_server_)));
   }
   std::string OrchestratorMetrics() const { return orchestrator_metrics_.Text(); }
 
@@ -151,6 +158,68 @@ TEST(Services, ACancelledSweepEndsAndWrongSpecsAreRefusedWithEverything) {
   for (const char* field : {"tensor_parallel_size", "pareto", "scenarios[0].job.model"}) {
     EXPECT_NE(refused.status().message().find(field), std::string::npos) << refused.status();
   }
+}
+
+TEST(Services, ServedAdviceEqualsTheEmbeddedOneAndKeepsItsIds) {
+  Suite suite;
+  const auto job = ReadJobText(JobTexts().front());
+  ASSERT_TRUE(job.ok()) << job.status();
+  const advise::AdviceOptions options{.max_gpu_count = 16, .step_count = 100};
+  const auto embedded = advise::Advise(*job, options, Uncalibrated());
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  EXPECT_TRUE(embedded->feasible);
+  // Searched, known, and known by its id.
+  for (const char* id : {"", "", "job-1", "job-1"}) {
+    const auto served = suite.Orchestrator().Advise(*job, options, id);
+    ASSERT_TRUE(served.ok()) << served.status();
+    EXPECT_EQ(*served, *embedded);
+  }
+  const auto other = suite.Orchestrator().Advise(*job, {.max_gpu_count = 8}, "job-1");
+  EXPECT_TRUE(absl::IsInvalidArgument(other.status())) << other.status();
+  const auto wrong = suite.Orchestrator().Advise(*job, {.max_gpu_count = -1, .step_count = -1});
+  EXPECT_EQ(base::ViolationsOf(wrong.status()).size(), 2u) << wrong.status();
+}
+
+TEST(Services, AdviceInBatchesAndStreamsAnswersEachRequestInOrder) {
+  Suite suite;
+  const auto job = ReadJobText(JobTexts().front());
+  ASSERT_TRUE(job.ok()) << job.status();
+  orchestrator::v1::AdviseJobBatchRequest batch;
+  for (const int64_t most : {8, -1, 16}) {
+    auto& request = *batch.add_requests();
+    request.set_request_id(absl::StrCat("most ", most));
+    *request.mutable_job() = wire::ToProto(*job);
+    request.mutable_options()->set_max_gpu_count(most);
+  }
+  const auto stub = suite.OrchestratorStub();
+  orchestrator::v1::AdviseJobBatchResponse response;
+  {
+    grpc::ClientContext context;
+    ASSERT_TRUE(stub->AdviseJobBatch(&context, batch, &response).ok());
+  }
+  ASSERT_EQ(response.results_size(), 3);
+  EXPECT_EQ(response.results(0).response().request_id(), "most 8");
+  EXPECT_EQ(response.results(0).response().parameter_set(), Uncalibrated()->version());
+  EXPECT_EQ(response.results(1).error().request_id(), "most -1");
+  EXPECT_EQ(response.results(1).error().code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(response.results(1).error().message(), testing::HasSubstr("max_gpu_count"));
+  EXPECT_TRUE(response.results(2).response().advice().feasible());
+
+  grpc::ClientContext context;
+  const auto stream = stub->AdviseJobStream(&context);
+  for (int i = 0; i < batch.requests_size(); ++i) {
+    orchestrator::v1::AdviseJobResult result;
+    ASSERT_TRUE(stream->Write(batch.requests(i)));
+    ASSERT_TRUE(stream->Read(&result));
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(result, response.results(i)));
+  }
+  stream->WritesDone();
+  EXPECT_TRUE(stream->Finish().ok());
+  // Empty and too large.
+  orchestrator::v1::AdviseJobBatchResponse none;
+  grpc::ClientContext empty;
+  EXPECT_EQ(stub->AdviseJobBatch(&empty, {}, &none).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST(Services, ServedPredictionsEqualEmbeddedOnesBitForBit) {
