@@ -190,6 +190,20 @@ PredictSeconds MemoryRow(std::shared_ptr<const Job> job, size_t count) {
   };
 }
 
+// What the allocator holds at its peak, of which only its waste is fitted.
+PredictSeconds ReservedRow(double peak_bytes) {
+  return [peak_bytes](const double* values, double* bytes, double* gradient) {
+    *bytes = peak_bytes * (1 + values[0]);
+    if (gradient != nullptr) gradient[0] = peak_bytes;
+  };
+}
+
+constexpr size_t kContextBytes = 0;  // in kMemoryDescriptors
+constexpr size_t kFragmentation = 5;
+// Of many runs that fill a device the fullest shows what the allocator can have of it.
+constexpr size_t kMinFullestOf = 30;
+constexpr double kFullShare = 0.85;
+
 class Fitter {
  public:
   Fitter(absl::string_view accelerator, const ParameterSet& set) : accelerator_(accelerator) {
@@ -258,6 +272,44 @@ class Fitter {
       for (const size_t unseen : {0, 2, 4, 5, 6}) memory.constant[unseen] = true;
       SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(memory, kOptions));
       Store(profile, orchestrator::kMemoryBlock, memory, fit);
+    }
+    return FitReserved(profile, rows);
+  }
+
+  // What the allocator wastes, and what of the device it cannot have, from runs whose allocator
+  // statistics give both.
+  absl::Status FitReserved(const std::string& profile,
+                           const std::vector<const FrameworkTrainingRow*>& rows) {
+    const auto& descriptors = orchestrator::kMemoryDescriptors;
+    BlockFitProblem problem;
+    problem.descriptors = {descriptors[kFragmentation]};
+    problem.constant = {false};
+    double fullest = 0;
+    double capacity = 0;
+    const ParameterSet set = WithFramework(*set_, accelerator_, result_.parameters, {});
+    for (const FrameworkTrainingRow* row : rows) {
+      if (!row->measured_reserved_bytes.has_value() || !workload::ValidateJob(row->job).ok()) {
+        continue;
+      }
+      const FrameworkParameters<double> resolved =
+          orchestrator::ResolveFrameworkParameters(set, row->job.cluster.accelerator, profile);
+      const double peak = static_cast<double>(
+          orchestrator::PredictMemory(row->job, resolved.memory,
+                                      orchestrator::OptionsFor(row->job, resolved).fused_attention)
+              .total_bytes);
+      problem.start = {resolved.memory.fragmentation};
+      problem.rows.push_back({ReservedRow(peak), *row->measured_reserved_bytes});
+      fullest = std::max(fullest, *row->measured_reserved_bytes);
+      capacity = static_cast<double>(row->job.cluster.accelerator.hbm_bytes);
+    }
+    if (problem.rows.size() < kMinProfileRows) return absl::OkStatus();
+    SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(problem, kOptions));
+    Store(profile, orchestrator::kMemoryBlock, problem, fit);
+    if (problem.rows.size() >= kMinFullestOf && fullest > kFullShare * capacity) {
+      const parameters::ParameterDescriptor& context = descriptors[kContextBytes];
+      result_.parameters
+          .profiles[profile][absl::StrCat(orchestrator::kMemoryBlock, ".", context.name)] = {
+          .value = std::clamp(capacity - fullest, context.lower, context.upper)};
     }
     return absl::OkStatus();
   }
@@ -369,6 +421,9 @@ std::vector<FrameworkTrainingRow> FrameworkTrainingRows(const Measurements& meas
     fit.job.framework = row.facts.profile;
     if (row.memory_is_allocated && row.measured_memory_bytes.has_value()) {
       fit.measured_memory_bytes = static_cast<double>(*row.measured_memory_bytes);
+    }
+    if (row.measured_reserved_bytes.has_value()) {
+      fit.measured_reserved_bytes = static_cast<double>(*row.measured_reserved_bytes);
     }
     rows.push_back(std::move(fit));
   }

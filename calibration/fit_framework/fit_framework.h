@@ -19,8 +19,9 @@ namespace sextant::calibration {
 struct FrameworkTrainingRow {
   std::string id;
   workload::Job job;
-  double measured_seconds = 0;                  // 0: memory alone was measured
-  std::optional<double> measured_memory_bytes;  // peak allocated
+  double measured_seconds = 0;                    // 0: memory alone was measured
+  std::optional<double> measured_memory_bytes;    // peak allocated
+  std::optional<double> measured_reserved_bytes;  // peak held by the caching allocator
 };
 
 // One measured latency of a static batch. The profile is job.framework.

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "common/orchestrator/local_ports.h"
+#include "common/orchestrator/memory.h"
 #include "common/orchestrator/predict.h"
 #include "common/orchestrator/test_jobs.h"
 #include "gmock/gmock.h"
@@ -60,6 +61,38 @@ TEST(FitFramework, FindsTheOverheadsThatMadeTheRows) {
     sum += std::abs(Seconds(row.job, served) / row.measured_seconds - 1);
   }
   EXPECT_NEAR(100 * sum / static_cast<double>(rows.size()), fit->fits[0].mape_percent, 0.2);
+}
+
+// Reserved memory is a peak and what the allocator wastes beside it; the fullest of many devices
+// shows what the allocator cannot have.
+TEST(FitFramework, ReservedMemoryTellsWasteAndWhatTheAllocatorCannotHave) {
+  std::vector<FrameworkTrainingRow> rows;
+  double fullest = 0;
+  double capacity = 0;
+  for (int64_t batch = 1; batch <= 32; ++batch) {
+    workload::Job job = orchestrator::LlamaTraining();
+    job.framework = "imaginary";
+    job.model = orchestrator::GptModel(2048, 24, 16);
+    job.plan.micro_batch_size = batch;
+    std::get<workload::TrainingWorkload>(job.workload).global_batch_size =
+        batch * job.plan.data_parallel_size;
+    const auto parameters =
+        orchestrator::ResolveFrameworkParameters(ParameterSet(), job.cluster.accelerator, "");
+    const double peak = static_cast<double>(
+        orchestrator::PredictMemory(job, parameters.memory, /*fused_attention=*/true).total_bytes);
+    capacity = static_cast<double>(job.cluster.accelerator.hbm_bytes);
+    if (1.2 * peak > 0.95 * capacity) break;
+    fullest = 1.2 * peak;
+    rows.push_back({.id = "row", .job = job, .measured_reserved_bytes = fullest});
+  }
+  ASSERT_GE(rows.size(), 6u);
+  ASSERT_GT(fullest, 0.85 * capacity);
+  while (rows.size() < 40) rows.push_back(rows[rows.size() % 6]);
+  const auto fit = FitFramework(rows, {}, kAccelerator, ParameterSet());
+  ASSERT_TRUE(fit.ok()) << fit.status();
+  const auto& values = fit->parameters.profiles.at("imaginary");
+  EXPECT_NEAR(values.at("memory.fragmentation").value, 0.2, 0.01);
+  EXPECT_NEAR(values.at("memory.context_bytes").value, std::min(8e9, capacity - fullest), 1);
 }
 
 TEST(FitFramework, FewRowsMakeNoProfile) {

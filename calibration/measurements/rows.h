@@ -73,6 +73,7 @@ struct TrainingRow {
   std::string status;                            // the file's word
   std::optional<double> measured_seconds;        // one optimizer step; absent for runs that failed
   std::optional<int64_t> measured_memory_bytes;  // allocated where given, else as reported
+  std::optional<int64_t> measured_reserved_bytes;  // by the caching allocator, where both are given
   bool memory_is_allocated = false;
   // The framework resets its statistics before the optimizer step: no activations are in them.
   bool memory_is_resident = false;

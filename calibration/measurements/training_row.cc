@@ -145,7 +145,9 @@ TrainingRow ReadTrainingRow(RowReader& row, Lookups& lookups) {
   result.memory_is_allocated = memory.has_value();
   // The same whatever the micro-batch, and little above weights, gradients and optimizer states.
   result.memory_is_resident = memory.has_value() && job.framework == "nanotron";
-  if (!memory) memory = row.Positive("mem_gb");
+  const auto reported = row.Positive("mem_gb");
+  if (memory && reported) result.measured_reserved_bytes = static_cast<int64_t>(*reported * 1e9);
+  if (!memory) memory = reported;
   if (memory) result.measured_memory_bytes = static_cast<int64_t>(*memory * 1e9);
 
   bool known_status = true;

@@ -105,13 +105,18 @@ void AddStates(const Job& job, const StageClass& stage, const MemoryParameters<d
     parts.weights += element * 2 * per_layer * (1 - 1 / shards);
   }
   parts.gradients += copies * p.gradient_bytes * sharded(trained.Dense(), trained.expert, 2);
-  if (plan.zero_stage == 1 || plan.zero_stage == 2) {
-    parts.gradients += p.shard_buffer_bytes * trained.Total();
-  }
   // Adam in mixed precision: fp32 master weights and two moments; SGD: the master weights alone.
   const double master = element < 4 ? 4 : 0;
   const double moments = work.optimizer == workload::Optimizer::kAdam ? 8 : 0;
   parts.optimizer += (master + moments) * sharded(trained.Dense(), trained.expert, 1);
+}
+
+// Bytes of the buffers with which ZeRO-1 and 2 exchange gradients and weights: there while the
+// optimizer steps, when no activations are.
+double ExchangeBytes(const Job& job, const StageClass& stage, const MemoryParameters<double>& p) {
+  const int zero = job.plan.zero_stage;
+  if (zero != 1 && zero != 2) return 0;
+  return p.shard_buffer_bytes * CountTrainedParameters(job, stage).Total();
 }
 
 // Bytes of what the forward passes leave for the backward passes.
@@ -148,11 +153,13 @@ void AddActivations(const Job& job, const StageClass& stage, const MemoryParamet
 
 Parts TrainingParts(const Job& job, const StageClass& stage, const MemoryParameters<double>& p,
                     bool fused_attention) {
-  Parts parts;
-  AddStates(job, stage, p, parts);
-  AddActivations(job, stage, p, fused_attention, parts);
-  parts.workspace = p.workspace_bytes;
-  return parts;
+  Parts step;
+  AddStates(job, stage, p, step);
+  step.workspace = p.workspace_bytes;
+  Parts passes = step;
+  step.gradients += ExchangeBytes(job, stage, p);
+  AddActivations(job, stage, p, fused_attention, passes);
+  return passes.Total() > step.Total() ? passes : step;
 }
 
 double InferenceWeightBytes(const Job& job, const StageClass& stage) {
@@ -290,7 +297,7 @@ double ResidentTrainingBytes(const Job& job, const MemoryParameters<double>& p) 
   for (const StageClass& stage : StageClasses(job)) {
     Parts parts;
     AddStates(job, stage, p, parts);
-    most = std::max(most, parts.Total());
+    most = std::max(most, parts.Total() + ExchangeBytes(job, stage, p));
   }
   return most + p.workspace_bytes;
 }

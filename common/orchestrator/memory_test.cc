@@ -95,6 +95,23 @@ TEST(PredictMemory, ZeroStagesShardOptimizerThenGradientsThenWeights) {
   EXPECT_LT(PartOf(PredictMemory(job, kPlain, true), "weights"), PartOf(two, "weights"));
 }
 
+// Buffers that exchange shards are there while the optimizer steps, activations in the passes: the
+// peak has the larger of both.
+TEST(PredictMemory, ExchangeBuffersAndActivationsAreNotThereAtOnce) {
+  Job job = LlamaTraining();
+  job.plan.zero_stage = 1;
+  const double passes = static_cast<double>(PredictMemory(job, kPlain, true).total_bytes);
+  const double states = ResidentTrainingBytes(job, kPlain);
+  MemoryParameters<double> p = kPlain;
+  const double parameters = CountTrainedParameters(job, StageClasses(job).front()).Total();
+  p.shard_buffer_bytes = 0.5 * (passes - states) / parameters;
+  EXPECT_NEAR(static_cast<double>(PredictMemory(job, p, true).total_bytes), passes, 10);
+  p.shard_buffer_bytes = 2 * (passes - states) / parameters;
+  const MemoryPrediction step = PredictMemory(job, p, true);
+  EXPECT_NEAR(static_cast<double>(step.total_bytes), ResidentTrainingBytes(job, p), 10);
+  EXPECT_EQ(PartOf(step, "activations"), 0);
+}
+
 TEST(KvBytes, LlamaSevenKeepsHalfAMebibytePerToken) {
   EXPECT_EQ(32 * KvBytesPerTokenPerLayer(Llama2Seven(), 1, hardware::Precision::kFp16), 524288);
   // Llama-3-70B: 80 layers x 2 x 8 x 128 x 2 B, an eighth of what its 64 query heads would need.
