@@ -47,42 +47,6 @@ Collective AsCollective(const PlacedCollective& placed, int64_t gpus_per_node) {
   return c;
 }
 
-NetworkJob AsJob(const PlacedCollective& placed, const Collective& shape, int64_t gpus_per_node) {
-  NetworkJob job;
-  job.name = placed.name;
-  job.groups = placed.groups;
-  for (std::vector<int64_t>& group : job.groups) std::sort(group.begin(), group.end());
-  job.start_seconds = placed.start_seconds;
-  job.message_bytes = std::max<int64_t>(2 * shape.group_size, std::llround(placed.bytes));
-  switch (placed.kind) {
-    case CollectiveKind::kAllReduce: {
-      const bool levels = shape.SpansNodes() && shape.ranks_per_node > 1 &&
-                          std::all_of(job.groups.begin(), job.groups.end(), [&](const auto& group) {
-                            return RanksPerNode(group, gpus_per_node) == shape.ranks_per_node;
-                          });
-      job.pattern = levels ? Pattern::kHierarchicalAllReduce : Pattern::kRingAllReduce;
-      if (levels) job.levels = {shape.ranks_per_node, shape.group_size / shape.ranks_per_node};
-      break;
-    }
-    case CollectiveKind::kAllGather:
-      job.pattern = Pattern::kRingAllGather;
-      break;
-    case CollectiveKind::kReduceScatter:
-      job.pattern = Pattern::kRingReduceScatter;
-      break;
-    case CollectiveKind::kAllToAll:
-      job.pattern = Pattern::kDirectAllToAll;
-      break;
-    case CollectiveKind::kBroadcast:
-      job.pattern = Pattern::kTreeBroadcast;
-      break;
-    case CollectiveKind::kSendReceive:
-      job.pattern = Pattern::kPipelineChain;
-      break;
-  }
-  return job;
-}
-
 absl::Status Validate(absl::Span<const PlacedCollective> collectives,
                       const hardware::Cluster& cluster, int64_t gpu_count) {
   base::Violations violations;
@@ -122,6 +86,43 @@ absl::Status WithoutTimes(const NetworkResult& result) {
 
 }  // namespace
 
+NetworkJob NetworkJobOf(const PlacedCollective& placed, int64_t gpus_per_node) {
+  const Collective shape = AsCollective(placed, gpus_per_node);
+  NetworkJob job;
+  job.name = placed.name;
+  job.groups = placed.groups;
+  for (std::vector<int64_t>& group : job.groups) std::sort(group.begin(), group.end());
+  job.start_seconds = placed.start_seconds;
+  job.message_bytes = std::max<int64_t>(2 * shape.group_size, std::llround(placed.bytes));
+  switch (placed.kind) {
+    case CollectiveKind::kAllReduce: {
+      const bool levels = shape.SpansNodes() && shape.ranks_per_node > 1 &&
+                          std::all_of(job.groups.begin(), job.groups.end(), [&](const auto& group) {
+                            return RanksPerNode(group, gpus_per_node) == shape.ranks_per_node;
+                          });
+      job.pattern = levels ? Pattern::kHierarchicalAllReduce : Pattern::kRingAllReduce;
+      if (levels) job.levels = {shape.ranks_per_node, shape.group_size / shape.ranks_per_node};
+      break;
+    }
+    case CollectiveKind::kAllGather:
+      job.pattern = Pattern::kRingAllGather;
+      break;
+    case CollectiveKind::kReduceScatter:
+      job.pattern = Pattern::kRingReduceScatter;
+      break;
+    case CollectiveKind::kAllToAll:
+      job.pattern = Pattern::kDirectAllToAll;
+      break;
+    case CollectiveKind::kBroadcast:
+      job.pattern = Pattern::kTreeBroadcast;
+      break;
+    case CollectiveKind::kSendReceive:
+      job.pattern = Pattern::kPipelineChain;
+      break;
+  }
+  return job;
+}
+
 network_sim::TopologySpec TopologyOf(const hardware::Cluster& cluster, int64_t node_count) {
   network_sim::TopologySpec spec;
   const double gpus = static_cast<double>(cluster.gpus_per_node);
@@ -160,7 +161,7 @@ absl::StatusOr<ConcurrentTimes> TimeConcurrent(absl::Span<const PlacedCollective
   for (const PlacedCollective& placed : collectives) {
     const Collective shape = AsCollective(placed, per_node);
     estimates.push_back(EstimateCollective(shape, cluster, parameters));
-    together.jobs.push_back(AsJob(placed, shape, per_node));
+    together.jobs.push_back(NetworkJobOf(placed, per_node));
   }
   NetworkCase alone = together;
   together.faults = faults;

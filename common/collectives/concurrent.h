@@ -28,6 +28,10 @@ struct PlacedCollective {
   friend bool operator==(const PlacedCollective&, const PlacedCollective&) = default;
 };
 
+// How network_sim runs it on nodes of `gpus_per_node` GPUs: rings, trees and levels as closed forms
+// assume them. Of a group that is not empty.
+network_sim::NetworkJob NetworkJobOf(const PlacedCollective& placed, int64_t gpus_per_node);
+
 struct ConcurrentTimes {
   struct Times {
     double seconds = 0;        // from its start to its end, beside the others and with the faults

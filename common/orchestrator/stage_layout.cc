@@ -93,7 +93,10 @@ std::vector<Chunk> ModelChunks(const workload::Job& job) {
   return chunks;
 }
 
-std::vector<StageClass> StageClasses(const workload::Job& job) {
+namespace {
+
+// Classes in order of first appearance; `class_of_rank`, where given, says which rank is in which.
+std::vector<StageClass> Classify(const workload::Job& job, std::vector<size_t>* class_of_rank) {
   const ModelArchitecture& model = job.model;
   const int64_t ranks = job.plan.pipeline_parallel_size;
   const int64_t dense_total =
@@ -124,6 +127,9 @@ std::vector<StageClass> StageClasses(const workload::Job& job) {
              c.has_embedding == rank.has_embedding && c.has_head == rank.has_head &&
              c.slowdown == rank.slowdown;
     });
+    if (class_of_rank != nullptr) {
+      class_of_rank->push_back(static_cast<size_t>(same - classes.begin()));
+    }
     if (same != classes.end()) {
       ++same->rank_count;
       continue;
@@ -133,6 +139,16 @@ std::vector<StageClass> StageClasses(const workload::Job& job) {
     classes.back().rank_count = 1;
   }
   return classes;
+}
+
+}  // namespace
+
+std::vector<StageClass> StageClasses(const workload::Job& job) { return Classify(job, nullptr); }
+
+std::vector<size_t> ClassesOfRanks(const workload::Job& job) {
+  std::vector<size_t> class_of_rank;
+  Classify(job, &class_of_rank);
+  return class_of_rank;
 }
 
 int64_t ExpertTensorParallelSize(const ParallelPlan& plan) {

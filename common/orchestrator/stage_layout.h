@@ -44,6 +44,9 @@ std::vector<Chunk> ModelChunks(const workload::Job& job);
 // interleaved schedule lies on rank c modulo pipeline size. O(chunks x classes).
 std::vector<StageClass> StageClasses(const workload::Job& job);
 
+// Index into StageClasses of each pipeline rank. O(chunks x classes).
+std::vector<size_t> ClassesOfRanks(const workload::Job& job);
+
 // Ways in which one routed expert is split: the tensor parallel size where expert groups lie in
 // the data and context parallel ranks (the usual default), 1 where they reach into the tensor
 // parallel ranks.

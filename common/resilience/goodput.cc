@@ -91,8 +91,7 @@ absl::Status ValidateGoodputQuestion(const GoodputQuestion& q) {
   const ReliabilityProfile& p = q.profile;
   const auto require = [&](absl::string_view field, double value, double low, double high) {
     if (value >= low && value <= high) return;
-    violations.Add(field,
-                   absl::StrCat("is ", value, " but must be between ", low, " and ", high));
+    violations.Add(field, absl::StrCat("is ", value, " but must be between ", low, " and ", high));
   };
   constexpr double kYear = 365.25 * 86400;
   require("gpu_count", static_cast<double>(q.gpu_count), 1, 1e9);
@@ -131,8 +130,7 @@ absl::StatusOr<Goodput> ExpectedGoodput(const GoodputQuestion& q) {
   g.useful_share = present * work / whole;
   g.checkpoint_share = present * checkpoint / whole;
   g.recovery_share = present * std::expm1(recovery) * attempts / whole;
-  g.rework_share = std::max(
-      0.0, present - g.useful_share - g.checkpoint_share - g.recovery_share);
+  g.rework_share = std::max(0.0, present - g.useful_share - g.checkpoint_share - g.recovery_share);
   ApplyStragglers(q.profile, g);
   return g;
 }

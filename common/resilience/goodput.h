@@ -13,15 +13,15 @@ namespace sextant::resilience {
 // datasets/reliability.
 struct ReliabilityProfile {
   double interruptions_per_million_gpu_hours = 0;  // that end a run, whatever the cause
-  double node_loss_share = 0;       // of them, those after which a node must be repaired; [0, 1]
-  double detection_seconds = 0;     // from the fault to the decision to restart
-  double restart_seconds = 0;       // from there to the first step: start, load, warm up
-  double repair_seconds = 0;        // mean, until a lost node is back
-  double checkpoint_seconds = 0;    // for which a checkpoint stops the run
+  double node_loss_share = 0;     // of them, those after which a node must be repaired; [0, 1]
+  double detection_seconds = 0;   // from the fault to the decision to restart
+  double restart_seconds = 0;     // from there to the first step: start, load, warm up
+  double repair_seconds = 0;      // mean, until a lost node is back
+  double checkpoint_seconds = 0;  // for which a checkpoint stops the run
   // What one GPU's share of the storage takes, for checkpoints by the size of a job
   // (checkpoint.h); 0: not known.
   double checkpoint_bytes_per_second_per_gpu = 0;
-  double straggler_share = 0;       // of GPU time lost to slow ranks; [0, 1)
+  double straggler_share = 0;  // of GPU time lost to slow ranks; [0, 1)
 
   friend bool operator==(const ReliabilityProfile&, const ReliabilityProfile&) = default;
 };
@@ -63,8 +63,8 @@ absl::StatusOr<Goodput> ExpectedGoodput(const GoodputQuestion& question);
 
 // The same by events, for checking the closed form: one seeded run of `interruption_count`
 // interruptions. Equal seeds give equal bytes. O(interruptions + checkpoints).
-absl::StatusOr<Goodput> SimulateGoodput(const GoodputQuestion& question,
-                                        int64_t interruption_count, uint64_t seed);
+absl::StatusOr<Goodput> SimulateGoodput(const GoodputQuestion& question, int64_t interruption_count,
+                                        uint64_t seed);
 
 }  // namespace sextant::resilience
 

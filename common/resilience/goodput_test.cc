@@ -24,8 +24,8 @@ GoodputQuestion Question() {
 }
 
 double SumOf(const Goodput& g) {
-  return g.useful_share + g.checkpoint_share + g.rework_share + g.recovery_share +
-         g.waiting_share + g.straggler_share;
+  return g.useful_share + g.checkpoint_share + g.rework_share + g.recovery_share + g.waiting_share +
+         g.straggler_share;
 }
 
 TEST(Goodput, TheBestIntervalIsYoungsWhereCheckpointsAreShort) {

@@ -38,4 +38,43 @@ types::v1::GoodputReport ToProto(const resilience::Goodput& g) {
   return proto;
 }
 
+types::v1::PartFault ToProto(const resilience::RankedFault& fault) {
+  types::v1::PartFault proto;
+  proto.set_part(fault.part.kind);
+  proto.set_example(fault.part.example);
+  proto.set_is_switch(fault.part.is_switch);
+  proto.set_count(fault.part.count);
+  proto.set_bandwidth_fraction(fault.bandwidth_fraction);
+  for (const std::string& name : fault.part.crossed) proto.add_crossed(name);
+  proto.set_unreachable(fault.step.unreachable);
+  if (!fault.step.unreachable.empty()) return proto;
+  proto.set_step_seconds(fault.step.seconds);
+  proto.set_slowdown(fault.step.slowdown);
+  return proto;
+}
+
+types::v1::RandomFaultOutcome ToProto(const resilience::RandomOutcome& o) {
+  types::v1::RandomFaultOutcome proto;
+  proto.set_draw_count(o.draw_count);
+  proto.set_cut_off_count(o.cut_off_count);
+  proto.set_mean_slowdown(o.mean_slowdown);
+  proto.set_low_slowdown(o.low_slowdown);
+  proto.set_high_slowdown(o.high_slowdown);
+  proto.set_median_slowdown(o.median_slowdown);
+  proto.set_p95_slowdown(o.p95_slowdown);
+  proto.set_worst_slowdown(o.worst_slowdown);
+  return proto;
+}
+
+types::v1::MappingRobustness ToProto(const resilience::MappingOutcome& outcome,
+                                     const workload::ParallelPlan& plan) {
+  types::v1::MappingRobustness proto;
+  proto.set_mapping(resilience::MappingName(plan, outcome.mapping));
+  proto.set_routing(std::string(network_sim::RoutingName(outcome.routing)));
+  proto.set_healthy_seconds(outcome.healthy_seconds);
+  proto.set_expected_seconds(outcome.FaultySeconds());
+  *proto.mutable_random_faults() = ToProto(outcome.random);
+  return proto;
+}
+
 }  // namespace sextant::wire

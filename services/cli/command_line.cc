@@ -19,6 +19,7 @@
 #include "services/cli/commands/advise.h"
 #include "services/cli/commands/calibrate.h"
 #include "services/cli/commands/catalog.h"
+#include "services/cli/commands/faults.h"
 #include "services/cli/commands/health.h"
 #include "services/cli/commands/network.h"
 #include "services/cli/commands/operators.h"
@@ -61,6 +62,7 @@ class Parser {
     AddAdvise();
     AddSweep();
     AddResilience();
+    AddFaults();
     AddValidate();
     AddCalibrate();
     AddOperators();
@@ -270,6 +272,39 @@ class Parser {
     verb->add_option("--stragglers", options->straggler_share,
                      "Share of GPU time lost to slow ranks [the profile's]")
         ->type_name("SHARE");
+    AddOutput(*verb, {"text", "json"});
+  }
+
+  void AddFaults() {
+    auto options = std::make_shared<FaultsOptions>();
+    CLI::App* verb =
+        AddVerb(app_, "faults", "Say what broken links and switches cost a training step",
+                [this, options] { return StudyFaults(common_, *options, terminal_); });
+    verb->add_option("job", options->job_file, "Job file (YAML or JSON); - is stdin")
+        ->type_name("JOB.yaml")
+        ->required();
+    AddSet(*verb, &options->overrides);
+    verb->add_option("--topology", options->topology,
+                     "own (the cluster's), fat-tree, torus:8x16x8, or a network case file [own]")
+        ->type_name("NAME");
+    verb->add_option("--routing", options->routing,
+                     "automatic, shortest, hashed or adaptive [automatic]")
+        ->type_name("NAME");
+    verb->add_option("--fractions", options->fractions,
+                     "What remains of a broken part's bandwidth; 0 is dead [0.75,0.5,0.25,0]")
+        ->type_name("SHARE,...")
+        ->delimiter(',');
+    verb->add_option("--draws", options->draw_count, "Draws of random faults [0]")
+        ->type_name("COUNT");
+    verb->add_option("--seed", options->seed, "Of the first draw [1]")->type_name("NUMBER");
+    verb->add_option("--dead-probability", options->dead_probability,
+                     "Of each link in a draw [0.001]")
+        ->type_name("SHARE");
+    verb->add_option("--derated-probability", options->derated_probability,
+                     "Of each link to be at half its bandwidth in a draw [0.01]")
+        ->type_name("SHARE");
+    verb->add_flag("--compare-mappings", options->compare_mappings,
+                   "The same draws under every mapping and routing");
     AddOutput(*verb, {"text", "json"});
   }
 

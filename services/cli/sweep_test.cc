@@ -2,6 +2,7 @@
 // `sextant sweep` as a user meets it.
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,10 +42,10 @@ TEST_F(Sweep, PredictOfAnyRowGivesTheSameNumbers) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const json report = json::parse(run.out);
   ASSERT_EQ(report["top"].size(), 5u);
-  const std::string job = folder_.Write(
-      "job.yaml",
-      "model: llama-2-13b\ncluster: dgx-a100\ngpu_count: 16\n"
-      "training: {global_batch_size: 64, sequence_length: 4096}\n");
+  const std::string job =
+      folder_.Write("job.yaml",
+                    "model: llama-2-13b\ncluster: dgx-a100\ngpu_count: 16\n"
+                    "training: {global_batch_size: 64, sequence_length: 4096}\n");
   for (const char* list : {"top", "pareto", "sample"}) {
     const json& row = report[list].back();
     std::vector<std::string> arguments = {"predict", job, "--output", "json"};
@@ -54,16 +55,16 @@ TEST_F(Sweep, PredictOfAnyRowGivesTheSameNumbers) {
     }
     for (const auto& [name, value] : row["plan"].items()) {
       if (value.is_null() || value.is_array()) continue;
-      arguments.insert(arguments.end(),
-                       {"--set", "plan." + name + "=" +
-                                     (value.is_string() ? value.get<std::string>() : value.dump())});
+      arguments.insert(arguments.end(), {"--set", "plan." + name + "=" +
+                                                      (value.is_string() ? value.get<std::string>()
+                                                                         : value.dump())});
     }
     const auto predicted = RunSextant(arguments);
     ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
     const json prediction = json::parse(predicted.out);
-    for (const char* key : {"total_seconds", "interval_low_seconds", "interval_high_seconds",
-                            "tokens_per_second", "model_flops_utilization", "breakdown",
-                            "memory_breakdown", "warnings", "fits"}) {
+    for (const char* key :
+         {"total_seconds", "interval_low_seconds", "interval_high_seconds", "tokens_per_second",
+          "model_flops_utilization", "breakdown", "memory_breakdown", "warnings", "fits"}) {
       EXPECT_EQ(row[key], prediction[key]) << list << " " << key;
     }
     EXPECT_EQ(row["memory_bytes"].get<double>(), prediction["memory_bytes"].get<double>());
@@ -88,8 +89,8 @@ TEST_F(Sweep, ShardsMergedAreTheWholeByteForByte) {
     EXPECT_EQ(merged.exit_code, 0) << merged.err;
     EXPECT_EQ(merged.out, RunSextant({"sweep", "run", file, "--output", output}).out);
   }
-  EXPECT_EQ(RunSextant({"sweep", "merge", merge[2], merge[3], "--output", "json"}).out.find(
-                "\"complete\": false") != std::string::npos,
+  EXPECT_EQ(RunSextant({"sweep", "merge", merge[2], merge[3], "--output", "json"})
+                    .out.find("\"complete\": false") != std::string::npos,
             true);
   const auto twice = RunSextant({"sweep", "merge", merge[2], merge[2]});
   EXPECT_EQ(twice.exit_code, 3);
@@ -108,7 +109,8 @@ job:
 vary:
   plan: all
   inference.batch_size: [1, 4, 16, 64]
-limits: )") + limits;
+limits: )") +
+           limits;
   };
   const auto some = RunSextant(
       {"sweep",
@@ -180,11 +182,78 @@ TEST(Resilience, ACheckpointTakesWhatTheStateOfTheJobNeeds) {
   EXPECT_GT(given["useful_share"], r["useful_share"]);
 }
 
+// GPT-3 175B on 1 024 A100s: every kind of link, on three interconnects.
+TEST(Faults, RankEveryPartOfTheInterconnectWorstFirst) {
+  const std::vector<std::string> job = {
+      "faults",   std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/gpt3-175b-64xa100.yaml",
+      "--set",    "gpu_count=1024",
+      "--set",    "plan.data_parallel_size=16",
+      "--set",    "training.global_batch_size=1536",
+      "--output", "json"};
+  const struct {
+    const char* topology;
+    std::set<std::string> links;
+  } kCases[] = {{"own", {"nvlink", "nic"}},
+                {"fat-tree", {"nvlink", "nic", "uplink"}},
+                {"torus:8x16x8", {"dimension 0", "dimension 1", "dimension 2"}}};
+  for (const auto& c : kCases) {
+    std::vector<std::string> arguments = job;
+    arguments.insert(arguments.end(), {"--topology", c.topology, "--fractions", "0.5"});
+    const auto run = RunSextant(arguments);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    const json report = json::parse(run.out);
+    std::set<std::string> links;
+    double before = 0;
+    for (const json& fault : report["single_faults"]) {
+      if (!fault["is_switch"]) links.insert(fault["part"]);
+      if (fault["step_seconds"].is_null()) continue;
+      if (before > 0) {
+        EXPECT_LE(fault["step_seconds"], before);
+      }
+      before = fault["step_seconds"];
+      EXPECT_GE(fault["slowdown"], 1 - 1e-9);
+    }
+    EXPECT_EQ(links, c.links) << c.topology;
+  }
+}
+
+TEST(Faults, DrawsAreRepeatableAndMappingsCompared) {
+  const std::vector<std::string> arguments = {
+      "faults",
+      std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/gpt3-175b-64xa100.yaml",
+      "--draws",
+      "10",
+      "--seed",
+      "7",
+      "--compare-mappings",
+      "--output",
+      "json"};
+  const auto run = RunSextant(arguments);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, RunSextant(arguments).out);
+  const json report = json::parse(run.out);
+  EXPECT_GE(report["random_faults"]["mean_slowdown"], 1);
+  ASSERT_EQ(report["mappings"].size(), 8u);  // two orders of two axes, four routings
+  EXPECT_EQ(report["mappings"][0]["mapping"], "tensor, pipeline");
+  EXPECT_LE(report["mappings"][0]["expected_seconds"], report["mappings"][7]["expected_seconds"]);
+}
+
+TEST(Faults, RefuseUnknownInterconnectsAndServersByName) {
+  const std::string job =
+      std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/gpt3-175b-64xa100.yaml";
+  const auto unknown = RunSextant({"faults", job, "--topology", "tori"});
+  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("torus:8x16x8"));
+  EXPECT_EQ(RunSextant({"faults", job, "--topology", "torus:8x7"}).exit_code, 3);
+  EXPECT_EQ(RunSextant({"faults", job, "--fractions", "1.5"}).exit_code, 3);
+  EXPECT_EQ(RunSextant({"faults", job, "--server", "127.0.0.1:1"}).exit_code, 3);
+}
+
 TEST(Resilience, SharesSumToOneAndScaleTheThroughput) {
   const std::string job =
       std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/llama-3.1-70b-64xh100.yaml";
-  const auto run = RunSextant({"resilience", job, "--spares", "1", "--stragglers", "0.104",
-                               "--output", "json"});
+  const auto run =
+      RunSextant({"resilience", job, "--spares", "1", "--stragglers", "0.104", "--output", "json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const json r = json::parse(run.out);
   double sum = 0;

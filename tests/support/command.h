@@ -36,9 +36,8 @@ struct CommandOutcome {
 };
 
 // Runs the built `sextant` to its end with `input` on its stdin and `environment` on top of ours.
-CommandOutcome RunSextant(
-    const std::vector<std::string>& arguments, const std::string& input = "",
-    const std::vector<std::pair<std::string, std::string>>& environment = {});
+CommandOutcome RunSextant(const std::vector<std::string>& arguments, const std::string& input = "",
+                          const std::vector<std::pair<std::string, std::string>>& environment = {});
 
 // The built `sextant` while it runs. Killed when destroyed.
 class StartedSextant {
