@@ -47,13 +47,19 @@ Collective AsCollective(const PlacedCollective& placed, int64_t gpus_per_node) {
   return c;
 }
 
-absl::Status Validate(absl::Span<const PlacedCollective> collectives,
-                      const hardware::Cluster& cluster, int64_t gpu_count) {
+absl::Status Validate(const ConcurrentCollectives& question) {
+  const hardware::Cluster& cluster = question.cluster;
+  const int64_t gpu_count = question.gpu_count;
+  const std::vector<PlacedCollective>& collectives = question.collectives;
   base::Violations violations;
   if (gpu_count < 1 || gpu_count > (int64_t{1} << 19)) {
     violations.Add("gpu_count", absl::StrCat("is ", gpu_count, " but must be in [1, 524288]"));
   }
-  if (collectives.empty()) violations.Add("collectives", "is empty; give at least one");
+  if (collectives.empty() || collectives.size() > kMaxConcurrentCount) {
+    violations.Add("collectives",
+                   absl::StrCat("has ", collectives.size(), " entries but must have 1 to ",
+                                kMaxConcurrentCount));
+  }
   for (size_t i = 0; i < collectives.size(); ++i) {
     const PlacedCollective& placed = collectives[i];
     const std::string path = absl::StrCat("collectives[", i, "]");
@@ -80,7 +86,7 @@ absl::Status Validate(absl::Span<const PlacedCollective> collectives,
 
 // Why a simulation has no times.
 absl::Status WithoutTimes(const NetworkResult& result) {
-  return result.status == NetworkStatus::kUnreachable ? absl::UnavailableError(result.reason)
+  return result.status == NetworkStatus::kUnreachable ? absl::FailedPreconditionError(result.reason)
                                                       : absl::ResourceExhaustedError(result.reason);
 }
 
@@ -144,33 +150,44 @@ network_sim::TopologySpec TopologyOf(const hardware::Cluster& cluster, int64_t n
   return spec;
 }
 
-absl::StatusOr<ConcurrentTimes> TimeConcurrent(absl::Span<const PlacedCollective> collectives,
-                                               const hardware::Cluster& cluster, int64_t gpu_count,
-                                               const network_sim::Faults& faults,
+std::vector<std::vector<int64_t>> StridedGroups(int64_t gpu_count, int64_t group_size,
+                                                int64_t stride) {
+  std::vector<std::vector<int64_t>> groups;
+  for (int64_t block = 0; block < gpu_count; block += group_size * stride) {
+    for (int64_t first = block; first < block + stride; ++first) {
+      std::vector<int64_t>& group = groups.emplace_back();
+      for (int64_t i = 0; i < group_size; ++i) group.push_back(first + i * stride);
+    }
+  }
+  return groups;
+}
+
+absl::StatusOr<ConcurrentTimes> TimeConcurrent(const ConcurrentCollectives& question,
                                                const CollectiveParameters<double>& parameters,
                                                const network_sim::SimulationOptions& options) {
-  SEXTANT_RETURN_IF_ERROR(Validate(collectives, cluster, gpu_count));
+  SEXTANT_RETURN_IF_ERROR(Validate(question));
+  const hardware::Cluster& cluster = question.cluster;
   const int64_t per_node = cluster.gpus_per_node;
   NetworkCase together;
   together.id = cluster.name;
-  together.topology = TopologyOf(cluster, (gpu_count + per_node - 1) / per_node);
+  together.topology = TopologyOf(cluster, (question.gpu_count + per_node - 1) / per_node);
   network_sim::SimulationOptions one = options;
   one.compare_with_healthy = false;
   ConcurrentTimes times;
   std::vector<CollectiveEstimate> estimates;
-  for (const PlacedCollective& placed : collectives) {
+  for (const PlacedCollective& placed : question.collectives) {
     const Collective shape = AsCollective(placed, per_node);
     estimates.push_back(EstimateCollective(shape, cluster, parameters));
     together.jobs.push_back(NetworkJobOf(placed, per_node));
   }
   NetworkCase alone = together;
-  together.faults = faults;
+  together.faults = question.faults;
   SEXTANT_ASSIGN_OR_RETURN(
       const NetworkResult shared,
       network_sim::SimulateNetworkCase(together, network_sim::Fidelity::kFlow, one));
   if (shared.status != NetworkStatus::kOk) return WithoutTimes(shared);
   times.limiting_link = shared.limiting_link;
-  for (size_t i = 0; i < collectives.size(); ++i) {
+  for (size_t i = 0; i < together.jobs.size(); ++i) {
     alone.jobs.assign(1, together.jobs[i]);
     SEXTANT_ASSIGN_OR_RETURN(
         const NetworkResult single,

@@ -47,11 +47,21 @@ PlacedCollective Nodes(int64_t nodes) {
   return placed;
 }
 
+ConcurrentCollectives Question(const std::vector<PlacedCollective>& placed,
+                               const network_sim::Faults& faults = {}) {
+  return {.cluster = TestCluster(), .gpu_count = 32, .collectives = placed, .faults = faults};
+}
+
 ConcurrentTimes Time(const std::vector<PlacedCollective>& placed,
                      const network_sim::Faults& faults = {}) {
-  const auto times = TimeConcurrent(placed, TestCluster(), 32, faults, Parameters());
+  const auto times = TimeConcurrent(Question(placed, faults), Parameters());
   EXPECT_TRUE(times.ok()) << times.status();
   return *times;
+}
+
+TEST(StridedGroups, NeighboursAndRails) {
+  EXPECT_EQ(StridedGroups(32, 4, 8), Rails(4).groups);
+  EXPECT_EQ(StridedGroups(32, 8, 1), Nodes(4).groups);
 }
 
 TEST(TimeConcurrent, AloneAndHealthyIsTheClosedForm) {
@@ -81,9 +91,8 @@ TEST(TimeConcurrent, ADeratedRailIsFeltAndACutRankIsNamed) {
   EXPECT_GT(slow.collectives[0].seconds, 1.8 * slow.collectives[0].alone_seconds);
   EXPECT_THAT(slow.limiting_link, HasSubstr("rail3"));
   const absl::Status cut =
-      TimeConcurrent({Rails(4)}, TestCluster(), 32, {.patterns = {{"ep9", 0}}}, Parameters())
-          .status();
-  EXPECT_EQ(cut.code(), absl::StatusCode::kUnavailable);
+      TimeConcurrent(Question({Rails(4)}, {.patterns = {{"ep9", 0}}}), Parameters()).status();
+  EXPECT_EQ(cut.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(cut.message()), HasSubstr("cut off: ranks 9"));
 }
 
@@ -100,9 +109,8 @@ TEST(TimeConcurrent, EveryKindIsTimedAndWrongRanksAreReported) {
   }
   PlacedCollective wrong = Rails(4);
   wrong.groups[2][1] = 32;
-  EXPECT_THAT(
-      std::string(TimeConcurrent({wrong}, TestCluster(), 32, {}, Parameters()).status().message()),
-      HasSubstr("collectives[0].groups[2]: must have 4 ranks between 0 and 31"));
+  EXPECT_THAT(std::string(TimeConcurrent(Question({wrong}), Parameters()).status().message()),
+              HasSubstr("collectives[0].groups[2]: must have 4 ranks between 0 and 31"));
 }
 
 }  // namespace

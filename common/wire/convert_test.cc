@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "common/base/violations.h"
 #include "common/wire/convert_advice.h"
+#include "common/wire/convert_concurrent.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 
@@ -257,6 +258,18 @@ TEST(RoundTrip, EveryJobComesBack) {
 
 TEST(RoundTrip, EveryOperatorComesBack) {
   for (int i = 0; i < kRounds; ++i) ExpectRoundTrip(Values(static_cast<unsigned>(i)).Operator(), i);
+}
+
+TEST(RoundTrip, CollectivesBesideEachOtherComeBack) {
+  collectives::ConcurrentCollectives question{
+      .cluster = Values(1).Job().cluster, .gpu_count = 16, .profile = "nccl-2.23"};
+  question.faults.patterns = {{"rail*", 0.25, 0}};
+  question.faults.dead_switches = {"leaf0"};
+  question.collectives = {
+      {"data", collectives::CollectiveKind::kBroadcast, 1e6, {{0, 8}, {1, 9}}, 2},
+      {"all", collectives::CollectiveKind::kAllToAll, 3, {{5}}, 0}};
+  ExpectRoundTrip(question, 0);
+  ExpectRoundTrip(collectives::ConcurrentTimes{{{1.5, 0.5}, {2, 2}}, "ep3->rail3"}, 0);
 }
 
 TEST(RoundTrip, EveryPredictionComesBack) {

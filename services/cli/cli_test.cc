@@ -535,6 +535,32 @@ TEST_F(Validate, LogsOfOtherToolsAreMeasurementsOnce) {
   EXPECT_EQ(Run({"validate", second}).exit_code, 3);
 }
 
+class Collectives : public Sextant {};
+
+TEST_F(Collectives, SharingAndFaultsShowInEveryForm) {
+  const std::string file = kScenarios + "collectives-64xh100.yaml";
+  const Outcome outcome = Run({"collectives", file, "--output", "json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const json answer = json::parse(outcome.out);
+  const auto& [tensor, data, experts] =
+      std::tie(answer["collectives"][0], answer["collectives"][1], answer["collectives"][2]);
+  EXPECT_EQ(tensor["slowdown"].get<double>(), 1);  // NVLink only: nobody shares it
+  EXPECT_GT(data["slowdown"].get<double>(), 1.9);  // rail 3 has half of its bandwidth
+  EXPECT_GT(experts["slowdown"].get<double>(), 1.5);
+  EXPECT_THAT(answer["limiting_link"].get<std::string>(), HasSubstr("rail3"));
+  EXPECT_THAT(Run({"collectives", file, "--output", "csv"}).out, HasSubstr("\ntensor,all_reduce,"));
+  EXPECT_THAT(Run({"collectives", file}).out, HasSubstr("experts"));
+
+  const std::string question =
+      "cluster: dgx-h100\ngpu_count: 16\ncollectives: [{kind: all_gather, bytes: 1e6}]\n";
+  EXPECT_EQ(Run({"collectives", WriteFile("cut.yaml", question + "derated_links: [{links: ep9, "
+                                                                 "bandwidth_fraction: 0}]\n")})
+                .exit_code,
+            6);
+  EXPECT_EQ(Run({"collectives", WriteFile("field.yaml", question + "gpus: 3\n")}).exit_code, 3);
+  EXPECT_EQ(Run({"collectives", "nowhere.yaml"}).exit_code, 4);
+}
+
 class Calibrate : public Sextant {};
 
 TEST_F(Calibrate, WritesASetThatPredictUses) {

@@ -19,6 +19,7 @@
 #include "services/cli/commands/advise.h"
 #include "services/cli/commands/calibrate.h"
 #include "services/cli/commands/catalog.h"
+#include "services/cli/commands/collectives.h"
 #include "services/cli/commands/faults.h"
 #include "services/cli/commands/health.h"
 #include "services/cli/commands/network.h"
@@ -67,6 +68,7 @@ class Parser {
     AddCalibrate();
     AddOperators();
     AddNetwork();
+    AddCollectives();
     AddParameters();
     AddCatalog();
     AddServe();
@@ -441,6 +443,18 @@ class Parser {
             "analytic: closed forms of uncongested patterns; flow: every link shared [flow]")
         ->type_name("KIND")
         ->check(CLI::IsMember({"analytic", "flow"}).description(""));
+    AddOutput(*verb, {"text", "csv", "json"});
+  }
+
+  void AddCollectives() {
+    auto file = std::make_shared<std::string>();
+    CLI::App* verb = AddVerb(app_, "collectives",
+                             "Time collectives that share a cluster's links, with faults",
+                             [this, file] { return TimeCollectives(common_, *file, terminal_); });
+    verb->add_option("question", *file,
+                     "Cluster, GPUs, groups of ranks and bytes (YAML or JSON); - is stdin")
+        ->type_name("COLLECTIVES.yaml")
+        ->required();
     AddOutput(*verb, {"text", "csv", "json"});
   }
 

@@ -8,6 +8,7 @@
 #include "common/base/status_macros.h"
 #include "common/wire/convert.h"
 #include "common/wire/convert_advice.h"
+#include "common/wire/convert_concurrent.h"
 #include "common/wire/convert_sweep.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "grpcpp/client_context.h"
@@ -286,6 +287,18 @@ absl::StatusOr<std::vector<collectives::CollectiveEstimate>> Client::EstimateCol
     }
   }
   return estimates;
+}
+
+absl::StatusOr<collectives::ConcurrentTimes> Client::EstimateConcurrent(
+    const collectives::ConcurrentCollectives& question, std::string* version) const {
+  Ask ask(target_, timeout_);
+  network_sim::v1::EstimateConcurrentRequest request;
+  *request.mutable_question() = wire::ToProto(question);
+  network_sim::v1::EstimateConcurrentResponse response;
+  const auto stub = NetworkSimService::NewStub(channel_);
+  SEXTANT_RETURN_IF_ERROR(ask.Result(stub->EstimateConcurrent(ask.context(), request, &response)));
+  if (version != nullptr) *version = response.parameter_set_version();
+  return wire::FromProto(response.times());
 }
 
 absl::StatusOr<sweep::SweepReport> Client::Sweep(

@@ -14,6 +14,7 @@
 #include "absl/types/span.h"
 #include "common/advise/advise.h"
 #include "common/collectives/collective.h"
+#include "common/collectives/concurrent.h"
 #include "common/hardware/cluster.h"
 #include "common/network_sim/simulate.h"
 #include "common/operator_cost/operator.h"
@@ -94,6 +95,9 @@ class Client {
   absl::StatusOr<std::vector<collectives::CollectiveEstimate>> EstimateCollectives(
       absl::Span<const collectives::Collective> collectives, const hardware::Cluster& cluster,
       absl::string_view profile) const;
+  // Collectives beside each other; `version` (may be null) is the set that answered.
+  absl::StatusOr<collectives::ConcurrentTimes> EstimateConcurrent(
+      const collectives::ConcurrentCollectives& question, std::string* version) const;
   // Watches one case, and says about ten times a second how far it is.
   absl::StatusOr<network_sim::NetworkResult> SimulateCase(
       absl::string_view case_json, network_sim::Fidelity fidelity,

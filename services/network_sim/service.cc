@@ -10,9 +10,11 @@
 #include "common/base/status_macros.h"
 #include "common/base/violations.h"
 #include "common/collectives/collective.h"
+#include "common/collectives/concurrent.h"
 #include "common/network_sim/case_reader.h"
 #include "common/network_sim/simulate.h"
 #include "common/wire/convert.h"
+#include "common/wire/convert_concurrent.h"
 #include "services/parameter_store/parameter_calls.h"
 #include "services/runtime/nested.h"
 
@@ -130,6 +132,14 @@ absl::StatusOr<CaseToTime> FromRequest(const v1::SimulateCaseRequest& request) {
   return result;
 }
 
+// The status with its violations under the request's path.
+absl::Status OfQuestion(const absl::Status& status) {
+  if (!absl::IsInvalidArgument(status)) return status;
+  base::Violations violations;
+  runtime::AddNested(violations, "question", status);
+  return violations.ToStatus();
+}
+
 // Progress goes out about so often.
 constexpr std::chrono::milliseconds kProgressInterval{100};
 
@@ -165,6 +175,32 @@ grpc::Status Service::EstimateCollectives(grpc::ServerContext* context,
     for (const auto& estimate : estimates) *response->add_estimates() = wire::ToProto(estimate);
     response->set_parameter_set_version(set->version());
     collectives_total_.Increment(static_cast<double>(estimates.size()));
+    return call.Check();
+  });
+}
+
+grpc::Status Service::EstimateConcurrent(grpc::ServerContext* context,
+                                         const v1::EstimateConcurrentRequest* request,
+                                         v1::EstimateConcurrentResponse* response) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call& call) -> absl::Status {
+    const auto question = wire::FromProto(request->question());
+    if (!question.ok()) return OfQuestion(question.status());
+    const absl::Status cluster = hardware::ValidateCluster(question->cluster);
+    if (!cluster.ok()) {
+      base::Violations violations;
+      runtime::AddNested(violations, "question.cluster", cluster);
+      return violations.ToStatus();
+    }
+    const auto set = store_.Active();
+    const auto parameters =
+        collectives::ResolveCollectiveParameters(*set, question->cluster, question->profile);
+    const auto times = collectives::TimeConcurrent(
+        *question, parameters,
+        {.check = [&](const network_sim::Progress&) { return call.Check(); }});
+    if (!times.ok()) return OfQuestion(times.status());
+    *response->mutable_times() = wire::ToProto(*times);
+    response->set_parameter_set_version(set->version());
+    collectives_total_.Increment(static_cast<double>(times->collectives.size()));
     return call.Check();
   });
 }

@@ -27,6 +27,9 @@ class Service final : public network_sim::v1::NetworkSimService::Service {
   grpc::Status EstimateCollectives(grpc::ServerContext* context,
                                    const network_sim::v1::EstimateCollectivesRequest* request,
                                    network_sim::v1::EstimateCollectivesResponse* response) override;
+  grpc::Status EstimateConcurrent(grpc::ServerContext* context,
+                                  const network_sim::v1::EstimateConcurrentRequest* request,
+                                  network_sim::v1::EstimateConcurrentResponse* response) override;
   grpc::Status SimulateCase(grpc::ServerContext* context,
                             const network_sim::v1::SimulateCaseRequest* request,
                             network_sim::v1::SimulateCaseResponse* response) override;

@@ -594,6 +594,46 @@ TEST(NetworkSim, AClientAsksForBatchesOfAnySize) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST(NetworkSim, CollectivesBesideEachOtherAreTimedAsEmbedded) {
+  Suite suite;
+  const client::Client client = suite.NetworkSim();
+  const auto job = ReadJobText(JobTexts()[0]);
+  ASSERT_TRUE(job.ok()) << job.status();
+  collectives::ConcurrentCollectives question{.cluster = job->cluster, .gpu_count = 32};
+  question.collectives = {{.name = "data",
+                           .kind = collectives::CollectiveKind::kAllGather,
+                           .bytes = 1e8,
+                           .groups = collectives::StridedGroups(32, 4, 8)},
+                          {.name = "experts",
+                           .kind = collectives::CollectiveKind::kAllToAll,
+                           .bytes = 1e7,
+                           .groups = collectives::StridedGroups(32, 32, 1),
+                           .start_seconds = 1e-4}};
+  question.faults.patterns = {{"rail3", 0.5, 0}};
+  std::string version;
+  const auto served = client.EstimateConcurrent(question, &version);
+  ASSERT_TRUE(served.ok()) << served.status();
+  const auto set = client.GetParameterSet();
+  ASSERT_TRUE(set.ok()) << set.status();
+  EXPECT_EQ(version, set->version());
+  const auto embedded = collectives::TimeConcurrent(
+      question, collectives::ResolveCollectiveParameters(*set, question.cluster, ""));
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  EXPECT_EQ(*served, *embedded);
+
+  question.faults.patterns = {{"ep9", 0, 0}};
+  EXPECT_EQ(client.EstimateConcurrent(question, nullptr).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  question.collectives[1].groups[0][3] = 77;
+  const absl::Status wrong = client.EstimateConcurrent(question, nullptr).status();
+  EXPECT_EQ(wrong.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(wrong.message().find("question.collectives[1].groups[0]"), std::string::npos) << wrong;
+  question.cluster.gpus_per_node = 0;
+  EXPECT_NE(client.EstimateConcurrent(question, nullptr).status().message().find(
+                "question.cluster.gpus_per_node"),
+            std::string::npos);
+}
+
 TEST(NetworkSim, AWatchedCaseIsLimitedAndCancelled) {
   Suite suite;
   const auto stub = suite.NetworkSimStub();
