@@ -14,6 +14,7 @@
 #include "grpcpp/client_context.h"
 #include "services/runtime/channel.h"
 #include "services/runtime/grpc_status.h"
+#include "services/runtime/request_id.h"
 #include "sextant/calibration/v1/calibration_service.grpc.pb.h"
 #include "sextant/network_sim/v1/network_sim_service.grpc.pb.h"
 #include "sextant/operator_cost/v1/operator_cost_service.grpc.pb.h"
@@ -38,6 +39,7 @@ class Ask {
  public:
   Ask(const std::string& target, std::chrono::milliseconds timeout) : target_(target) {
     context_.set_deadline(std::chrono::system_clock::now() + timeout);
+    context_.AddMetadata(runtime::kRequestIdKey, request_id_);
   }
 
   grpc::ClientContext* context() { return &context_; }
@@ -55,6 +57,11 @@ class Ask {
       case absl::StatusCode::kDeadlineExceeded:
         return absl::DeadlineExceededError(
             absl::StrCat("no answer from ", target_, " in time; allow more time"));
+      case absl::StatusCode::kInternal:
+      case absl::StatusCode::kUnknown:
+        return absl::Status(result.code(),
+                            absl::StrCat(result.message(), "; the logs at ", target_,
+                                         " name this call ", request_id_));
       default:
         return result;
     }
@@ -62,6 +69,7 @@ class Ask {
 
  private:
   const std::string& target_;
+  const std::string request_id_ = runtime::NewRequestId();
   grpc::ClientContext context_;
 };
 

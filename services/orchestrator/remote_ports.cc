@@ -23,6 +23,7 @@ constexpr size_t kMaxBatchCount = 10000;  // of both services
 std::unique_ptr<grpc::ClientContext> ChildContext(runtime::Call& call) {
   auto context = grpc::ClientContext::FromServerContext(call.context());
   context->set_deadline(call.deadline());
+  context->AddMetadata(runtime::kRequestIdKey, call.request_id());
   return context;
 }
 

@@ -6,10 +6,13 @@
 #include <chrono>
 #include <exception>
 #include <new>
+#include <string>
 
 #include "absl/status/status.h"
 #include "grpcpp/server_context.h"
+#include "services/runtime/admission.h"
 #include "services/runtime/grpc_status.h"
+#include "services/runtime/request_id.h"
 
 namespace sextant::runtime {
 
@@ -22,10 +25,14 @@ class Call {
   Call(grpc::ServerContext& context, std::chrono::milliseconds default_deadline)
       : context_(context),
         deadline_(
-            std::min(context.deadline(), std::chrono::system_clock::now() + default_deadline)) {}
+            std::min(context.deadline(), std::chrono::system_clock::now() + default_deadline)),
+        request_id_(RequestIdOf(context)) {
+    context_.AddTrailingMetadata(kRequestIdKey, request_id_);
+  }
 
   std::chrono::system_clock::time_point deadline() const { return deadline_; }
   grpc::ServerContext& context() { return context_; }
+  const std::string& request_id() const { return request_id_; }
 
   // OK while an answer is still wanted. Poll between pieces of work.
   absl::Status Check() const {
@@ -41,15 +48,19 @@ class Call {
  private:
   grpc::ServerContext& context_;
   std::chrono::system_clock::time_point deadline_;
+  std::string request_id_;
 };
 
-// Runs a handler `absl::Status(Call&)`: refuses a call whose deadline has passed, and turns what
+// Runs a handler `absl::Status(Call&)`: refuses a call that is one too many (Admission) or whose
+// deadline has passed, and turns what
 // comes out (an exception of a library included) into the status for the wire.
 template <typename Handler>
 grpc::Status Answer(grpc::ServerContext* context, std::chrono::milliseconds default_deadline,
                     Handler&& handler) {
   Call call(*context, default_deadline);
-  absl::Status status = call.Check();
+  const Admission admission(*context);
+  absl::Status status = admission.status();
+  if (status.ok()) status = call.Check();
   try {
     if (status.ok()) status = handler(call);
   } catch (const std::bad_alloc&) {

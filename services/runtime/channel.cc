@@ -8,7 +8,9 @@ namespace sextant::runtime {
 namespace {
 
 // An empty name matches every method. Only UNAVAILABLE is safe to repeat without knowing the call.
+// A name with several addresses (a headless service) is several instances: each gets its turn.
 constexpr char kServiceConfig[] = R"({
+  "loadBalancingConfig": [{"round_robin": {}}],
   "methodConfig": [{
     "name": [{}],
     "retryPolicy": {

@@ -16,7 +16,7 @@ inline constexpr int kMaxReceiveBytes = 16 * 1024 * 1024;
 
 // How every client of the suite calls: UNAVAILABLE is tried up to three times (0.1 s to 1 s apart)
 // within the deadline, a lost connection is looked for again within a second, and answers may be
-// kMaxReceiveBytes long.
+// kMaxReceiveBytes long. Where a name has several addresses, calls go round them.
 grpc::ChannelArguments ClientArguments();
 
 // A channel to "host:port". Never fails; calls on it do. Plaintext without `credentials`

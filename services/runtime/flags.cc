@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "services/runtime/admission.h"
 #include "services/runtime/log.h"
 
 namespace sextant::runtime {
@@ -39,6 +40,8 @@ struct Flags::State {
   ClientSecurity client;
   double drain_seconds = 5;
   double default_deadline_seconds = 30;
+  std::string logged_calls = "failed";
+  int max_calls = 192;
 };
 
 Flags::Flags(const std::string& service_name, const std::string& listen,
@@ -49,11 +52,22 @@ Flags::Flags(const std::string& service_name, const std::string& listen,
   s.server.listen = listen;
   s.server.metrics_listen = metrics_listen;
   s.app.option_defaults()->always_capture_default();
+  s.app
+      .set_config("--config", "", "file of lines 'flag = value' (TOML); flags and environment win")
+      ->envname(EnvironmentName("config"));
   Add("listen", &s.server.listen, "host:port of gRPC; port 0 takes any free one");
   Add("metrics_listen", &s.server.metrics_listen,
       "host:port of the Prometheus endpoint /metrics; port 0 takes any free one, empty: none");
   s.Named("reflection",
           s.app.add_option("--reflection", s.server.reflection, "serve gRPC reflection"));
+  s.Named(
+      "log_calls",
+      s.app.add_option("--log_calls", s.logged_calls, "calls that are logged: none, failed, all")
+          ->check(CLI::IsMember({"none", "failed", "all"})));
+  s.Named("max_calls", s.app
+                           .add_option("--max_calls", s.max_calls,
+                                       "calls in progress; more are told when to try again")
+                           ->check(CLI::Range(1, 240)));
   s.Named("insecure", s.app.add_flag("--insecure", s.server.security.insecure,
                                      "serve plaintext: only where nobody else can connect"));
   Add("tls_cert", &s.server.security.certificate_file,
@@ -96,6 +110,10 @@ std::optional<int> Flags::Parse(int argc, char** argv) {
     return s.app.exit(error) == 0 ? 0 : kUsageExitCode;
   }
   s.server.drain = Milliseconds(s.drain_seconds);
+  s.server.logged_calls = s.logged_calls == "none"  ? LoggedCalls::kNone
+                          : s.logged_calls == "all" ? LoggedCalls::kAll
+                                                    : LoggedCalls::kFailed;
+  SetMaxCallsInProgress(s.max_calls);
   SetLogService(s.server.service_name);
   for (const std::string& name : s.names) {
     const CLI::Option* option = s.app.get_option(absl::StrCat("--", name));

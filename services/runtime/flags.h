@@ -12,7 +12,8 @@
 
 namespace sextant::runtime {
 
-// The flags of a server program. Every flag --x has the environment twin SEXTANT_X; the flag wins.
+// The flags of a server program. Every flag --x has the environment twin SEXTANT_X, and a line x =
+// ... in the file of --config; the flag wins over the environment, that over the file.
 //
 //   Flags flags("operator_cost", "127.0.0.1:50051", "127.0.0.1:9090");
 //   flags.Add("state_directory", &state_directory, "where pushed sets are kept");
@@ -22,7 +23,8 @@ namespace sextant::runtime {
 class Flags {
  public:
   // Brings --listen, --metrics_listen (with these defaults), --reflection, --drain_seconds,
-  // --default_deadline_seconds, and those of ServerSecurity and ClientSecurity: --insecure,
+  // --default_deadline_seconds, --log_calls, --max_calls, --config, and those of ServerSecurity and
+  // ClientSecurity: --insecure,
   // --tls_cert, --tls_key, --tls_client_ca, --policy; --tls_ca, --token_file.
   Flags(const std::string& service_name, const std::string& listen,
         const std::string& metrics_listen);

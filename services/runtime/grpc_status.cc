@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kDomain[] = "sextant";
 constexpr char kOmitted[] = "violations_omitted";
+constexpr char kRetryPayload[] = "type.sextant/retry_after";
 constexpr size_t kMessageBudgetBytes = 1024;
 constexpr size_t kViolationsBudgetBytes = 3 * 1024;  // base64 of a binary trailer adds a third
 
@@ -115,6 +116,43 @@ std::string Cut(absl::string_view text, size_t budget) {
 
 }  // namespace
 
+std::string StatusName(grpc::StatusCode code) {
+  static constexpr const char* kNames[] = {"OK",
+                                           "CANCELLED",
+                                           "UNKNOWN",
+                                           "INVALID_ARGUMENT",
+                                           "DEADLINE_EXCEEDED",
+                                           "NOT_FOUND",
+                                           "ALREADY_EXISTS",
+                                           "PERMISSION_DENIED",
+                                           "RESOURCE_EXHAUSTED",
+                                           "FAILED_PRECONDITION",
+                                           "ABORTED",
+                                           "OUT_OF_RANGE",
+                                           "UNIMPLEMENTED",
+                                           "INTERNAL",
+                                           "UNAVAILABLE",
+                                           "DATA_LOSS",
+                                           "UNAUTHENTICATED"};
+  const int index = code;
+  if (index < 0 || index > 16) return "UNKNOWN";
+  return kNames[index];
+}
+
+absl::Status RetryLater(absl::Status status, absl::Duration delay) {
+  status.SetPayload(kRetryPayload, absl::Cord(absl::FormatDuration(delay)));
+  return status;
+}
+
+absl::Duration RetryDelay(const absl::Status& status) {
+  const auto payload = status.GetPayload(kRetryPayload);
+  absl::Duration delay;
+  if (!payload.has_value() || !absl::ParseDuration(std::string(*payload), &delay)) {
+    return absl::ZeroDuration();
+  }
+  return delay;
+}
+
 grpc::Status ToGrpcStatus(const absl::Status& status) {
   if (status.ok()) return grpc::Status::OK;
   const WireCode wire = ToWire(status.code());
@@ -145,6 +183,13 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   details.set_message(Cut(status.message(), 256));
   details.add_details()->PackFrom(info);
   if (bad_request.field_violations_size() > 0) details.add_details()->PackFrom(bad_request);
+  if (const absl::Duration delay = RetryDelay(status); delay > absl::ZeroDuration()) {
+    google::rpc::RetryInfo retry;
+    absl::Duration rest;
+    retry.mutable_retry_delay()->set_seconds(absl::IDivDuration(delay, absl::Seconds(1), &rest));
+    retry.mutable_retry_delay()->set_nanos(static_cast<int32_t>(absl::ToInt64Nanoseconds(rest)));
+    details.add_details()->PackFrom(retry);
+  }
   return grpc::Status(wire.code, message, details.SerializeAsString());
 }
 
@@ -154,10 +199,12 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
   google::rpc::Status details;
   base::Violations violations;
   std::string omitted;
+  absl::Duration delay;
   if (!status.error_details().empty() && details.ParseFromString(status.error_details())) {
     for (const auto& any : details.details()) {
       google::rpc::BadRequest bad_request;
       google::rpc::ErrorInfo info;
+      google::rpc::RetryInfo retry;
       if (any.Is<google::rpc::BadRequest>() && any.UnpackTo(&bad_request)) {
         for (const auto& item : bad_request.field_violations()) {
           violations.Add(item.field(), item.description());
@@ -165,10 +212,16 @@ absl::Status FromGrpcStatus(const grpc::Status& status) {
       } else if (any.Is<google::rpc::ErrorInfo>() && any.UnpackTo(&info)) {
         const auto found = info.metadata().find(kOmitted);
         if (found != info.metadata().end()) omitted = found->second;
+      } else if (any.Is<google::rpc::RetryInfo>() && any.UnpackTo(&retry)) {
+        delay = absl::Seconds(retry.retry_delay().seconds()) +
+                absl::Nanoseconds(retry.retry_delay().nanos());
       }
     }
   }
-  if (violations.empty()) return absl::Status(code, status.error_message());
+  if (violations.empty()) {
+    absl::Status plain(code, status.error_message());
+    return delay > absl::ZeroDuration() ? RetryLater(std::move(plain), delay) : plain;
+  }
   if (!omitted.empty()) {
     violations.Add("", absl::StrCat("and ", omitted, " more violations, not sent"));
   }

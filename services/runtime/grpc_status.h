@@ -2,7 +2,10 @@
 #ifndef SEXTANT_SERVICES_RUNTIME_GRPC_STATUS_H_
 #define SEXTANT_SERVICES_RUNTIME_GRPC_STATUS_H_
 
+#include <string>
+
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "grpcpp/support/status.h"
 
 namespace sextant::runtime {
@@ -14,6 +17,14 @@ namespace sextant::runtime {
 // INTERNAL). A trailer is sent as a header, of which peers accept 8 KiB in all: violations beyond
 // about half of that are left out, and ErrorInfo.metadata["violations_omitted"] counts them.
 grpc::Status ToGrpcStatus(const absl::Status& status);
+
+// "OK", "INVALID_ARGUMENT", ...; "UNKNOWN" for what is no code.
+std::string StatusName(grpc::StatusCode code);
+
+// `status` with the advice to try again after `delay`, which travels as google.rpc.RetryInfo.
+absl::Status RetryLater(absl::Status status, absl::Duration delay);
+// That advice; zero where there is none.
+absl::Duration RetryDelay(const absl::Status& status);
 
 // The inverse: base::ViolationsOf gives the violations that were sent. Where some were left out,
 // one more violation with an empty field says how many.

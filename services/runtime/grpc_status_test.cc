@@ -20,6 +20,21 @@ TEST(GrpcStatus, EveryCodeSurvivesTheRoundTripWithItsMessage) {
   }
 }
 
+TEST(GrpcStatus, TheTimeToWaitTravelsAsRetryInfo) {
+  const absl::Status status =
+      RetryLater(absl::ResourceExhaustedError("busy"), absl::Milliseconds(1250));
+  const grpc::Status sent = ToGrpcStatus(status);
+  google::rpc::Status details;
+  ASSERT_TRUE(details.ParseFromString(sent.error_details()));
+  google::rpc::RetryInfo retry;
+  ASSERT_TRUE(details.details(1).UnpackTo(&retry));
+  EXPECT_EQ(retry.retry_delay().seconds(), 1);
+  EXPECT_EQ(retry.retry_delay().nanos(), 250000000);
+  EXPECT_EQ(FromGrpcStatus(sent), status);
+  EXPECT_EQ(RetryDelay(FromGrpcStatus(sent)), absl::Milliseconds(1250));
+  EXPECT_EQ(RetryDelay(absl::ResourceExhaustedError("large")), absl::ZeroDuration());
+}
+
 TEST(GrpcStatus, ViolationsSurviveTheRoundTrip) {
   base::Violations violations;
   violations.Add("plan.tensor_parallel_size", "is 3 but must divide 32; use 1, 2 or 4");

@@ -11,6 +11,9 @@ namespace sextant::runtime {
 
 enum class Severity : int { kInfo, kWarning, kError };
 
+// Which calls leave a line when they end.
+enum class LoggedCalls : int { kNone, kFailed, kAll };
+
 using LogField = std::pair<absl::string_view, absl::string_view>;
 
 // Names the service in every later line. Call once, before threads start.

@@ -5,7 +5,6 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
@@ -13,6 +12,7 @@
 #include "prometheus/counter.h"
 #include "prometheus/histogram.h"
 #include "prometheus/registry.h"
+#include "services/runtime/grpc_status.h"
 
 namespace sextant::runtime {
 namespace {
@@ -23,29 +23,6 @@ const prometheus::Histogram::BucketBoundaries& RpcSecondsBuckets() {
   static const auto* buckets = new prometheus::Histogram::BucketBoundaries{
       0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60};
   return *buckets;
-}
-
-std::string StatusName(grpc::StatusCode code) {
-  static constexpr const char* kNames[] = {"OK",
-                                           "CANCELLED",
-                                           "UNKNOWN",
-                                           "INVALID_ARGUMENT",
-                                           "DEADLINE_EXCEEDED",
-                                           "NOT_FOUND",
-                                           "ALREADY_EXISTS",
-                                           "PERMISSION_DENIED",
-                                           "RESOURCE_EXHAUSTED",
-                                           "FAILED_PRECONDITION",
-                                           "ABORTED",
-                                           "OUT_OF_RANGE",
-                                           "UNIMPLEMENTED",
-                                           "INTERNAL",
-                                           "UNAVAILABLE",
-                                           "DATA_LOSS",
-                                           "UNAUTHENTICATED"};
-  const int index = code;
-  if (index < 0 || index > 16) return "UNKNOWN";
-  return kNames[index];
 }
 
 struct Families {
@@ -97,7 +74,8 @@ class CallInterceptorFactory : public grpc::experimental::ServerInterceptorFacto
 
 }  // namespace
 
-void AddRpcMetrics(grpc::ServerBuilder& builder, Metrics& metrics) {
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeRpcMetrics(
+    Metrics& metrics) {
   const Families families{prometheus::BuildCounter()
                               .Name("grpc_server_call_started_total")
                               .Help("Calls started, whether or not they ended.")
@@ -106,9 +84,7 @@ void AddRpcMetrics(grpc::ServerBuilder& builder, Metrics& metrics) {
                               .Name("grpc_server_call_duration_seconds")
                               .Help("Seconds from the start of a call to its status.")
                               .Register(metrics.registry())};
-  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> creators;
-  creators.push_back(std::make_unique<CallInterceptorFactory>(families));
-  builder.experimental().SetInterceptorCreators(std::move(creators));
+  return std::make_unique<CallInterceptorFactory>(families);
 }
 
 }  // namespace sextant::runtime

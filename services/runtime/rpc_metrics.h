@@ -2,16 +2,19 @@
 #ifndef SEXTANT_SERVICES_RUNTIME_RPC_METRICS_H_
 #define SEXTANT_SERVICES_RUNTIME_RPC_METRICS_H_
 
-#include "grpcpp/server_builder.h"
+#include <memory>
+
+#include "grpcpp/support/server_interceptor.h"
 #include "services/runtime/metrics.h"
 
 namespace sextant::runtime {
 
-// Makes every call of the server to be built count in
+// Makes every call of a server count in
 //   grpc_server_call_started_total{grpc_method}
 //   grpc_server_call_duration_seconds{grpc_method,grpc_status}   (histogram; failures too)
-// `metrics` must outlive the server. The one file that uses gRPC's experimental interface.
-void AddRpcMetrics(grpc::ServerBuilder& builder, Metrics& metrics);
+// `metrics` must outlive the server.
+std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> MakeRpcMetrics(
+    Metrics& metrics);
 
 }  // namespace sextant::runtime
 

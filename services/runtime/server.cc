@@ -14,6 +14,7 @@
 #include "grpcpp/resource_quota.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
+#include "services/runtime/call_log.h"
 #include "services/runtime/channel.h"
 #include "services/runtime/log.h"
 #include "services/runtime/metrics.h"
@@ -22,8 +23,13 @@
 namespace sextant::runtime {
 namespace {
 
-// Each call in progress holds a thread; calls beyond are answered RESOURCE_EXHAUSTED.
+// Each call in progress holds a thread. Admission answers calls beyond its own, lower limit; beyond
+// this one gRPC itself says RESOURCE_EXHAUSTED.
 constexpr int kMaxThreads = 256;
+
+constexpr int kMaxConnectionAgeMs = 10 * 60 * 1000;
+constexpr int kKeepaliveMs = 60 * 1000;
+constexpr int kMinPingMs = 20 * 1000;
 
 // gRPC would take a port modulo 65536.
 bool HasPort(absl::string_view address) {
@@ -62,9 +68,20 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerOptions& optio
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   grpc::ResourceQuota quota(options.service_name);
   quota.SetMaxThreads(kMaxThreads);
+  // Connections end now and then (calls on them may finish), so that clients of a name find its new
+  // instances; dead peers are noticed, and so are those that ping too often.
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_AGE_MS, kMaxConnectionAgeMs);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kKeepaliveMs);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kMinPingMs);
   builder.SetResourceQuota(quota);
   for (const ServedService& served : services) builder.RegisterService(served.service);
-  AddRpcMetrics(builder, metrics);
+  std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
+  interceptors.push_back(MakeRpcMetrics(metrics));
+  // A call between services of one process is part of one from outside.
+  if (!in_process && options.logged_calls != LoggedCalls::kNone) {
+    interceptors.push_back(MakeCallLog(options.logged_calls));
+  }
+  builder.experimental().SetInterceptorCreators(std::move(interceptors));
   server->server_ = builder.BuildAndStart();
   if (server->server_ == nullptr || (!in_process && server->port_ == 0)) {
     return absl::UnavailableError(

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "services/runtime/log.h"
 #include "services/runtime/security.h"
 
 namespace grpc {
@@ -30,6 +31,7 @@ struct ServerOptions {
   std::string metrics_listen = "127.0.0.1:0";  // /metrics; empty: none
   ServerSecurity security;                     // not asked in process
   bool reflection = true;
+  LoggedCalls logged_calls = LoggedCalls::kFailed;
   std::chrono::milliseconds drain{5000};  // how long calls in progress may finish on shutdown
 };
 

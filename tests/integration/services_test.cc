@@ -28,7 +28,10 @@
 #include "services/network_sim/service.h"
 #include "services/operator_cost/service.h"
 #include "services/orchestrator/service.h"
+#include "services/runtime/admission.h"
 #include "services/runtime/channel.h"
+#include "services/runtime/grpc_status.h"
+#include "services/runtime/request_id.h"
 #include "services/runtime/server.h"
 #include "services/serve/serve.h"
 #include "tests/support/jobs.h"
@@ -632,6 +635,45 @@ TEST(NetworkSim, CollectivesBesideEachOtherAreTimedAsEmbedded) {
   EXPECT_NE(client.EstimateConcurrent(question, nullptr).status().message().find(
                 "question.cluster.gpus_per_node"),
             std::string::npos);
+}
+
+TEST(Services, ACallTooManyIsToldWhenToTryAgain) {
+  Suite suite;
+  const auto stub = suite.NetworkSimStub();
+  runtime::SetMaxCallsInProgress(1);
+  network_sim::v1::SimulateCaseRequest request;
+  request.set_case_json(LongCase());
+  grpc::ClientContext context;
+  const auto reader = stub->WatchCase(&context, request);
+  network_sim::v1::WatchCaseResponse update;
+  ASSERT_TRUE(reader->Read(&update));  // it has its place
+  const absl::Status refused = suite.NetworkSim().GetParameterSet().status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
+  EXPECT_EQ(runtime::RetryDelay(refused), absl::Milliseconds(100));
+  context.TryCancel();
+  while (reader->Read(&update)) {
+  }
+  reader->Finish();
+  runtime::SetMaxCallsInProgress(192);
+  EXPECT_TRUE(suite.NetworkSim().GetParameterSet().ok());
+}
+
+TEST(Services, ARequestIdTravelsToEveryServiceAndBack) {
+  Suite suite;
+  const auto stub = suite.NetworkSimStub();
+  network_sim::v1::GetParameterSetResponse response;
+  const auto id_of = [&](const std::string& sent) {
+    grpc::ClientContext context;
+    if (!sent.empty()) context.AddMetadata(runtime::kRequestIdKey, sent);
+    EXPECT_TRUE(stub->GetParameterSet(&context, {}, &response).ok());
+    const auto& trailers = context.GetServerTrailingMetadata();
+    const auto found = trailers.find(runtime::kRequestIdKey);
+    if (found == trailers.end()) return std::string("none");
+    return std::string(found->second.data(), found->second.size());
+  };
+  EXPECT_EQ(id_of("job-42"), "job-42");
+  EXPECT_EQ(id_of("").size(), 16u);
+  EXPECT_EQ(id_of("not an id").size(), 16u);
 }
 
 TEST(NetworkSim, AWatchedCaseIsLimitedAndCancelled) {
