@@ -24,6 +24,11 @@ absl::Status Validate(const AdviceOptions& options) {
     violations.Add("max_gpu_count", absl::StrCat("is ", options.max_gpu_count, " but must be 1 to ",
                                                  kMostGpus, ", or 0 for the job's gpu_count"));
   }
+  if (options.min_gpu_count < 0 ||
+      (options.max_gpu_count > 0 && options.min_gpu_count > options.max_gpu_count)) {
+    violations.Add("min_gpu_count", absl::StrCat("is ", options.min_gpu_count,
+                                                 " but must be between 0 and max_gpu_count"));
+  }
   if (options.step_count < 0) {
     violations.Add("step_count", absl::StrCat("is ", options.step_count,
                                               " but must be at least 1, or 0 where unknown"));
@@ -36,20 +41,27 @@ absl::Status Validate(const AdviceOptions& options) {
   return violations.ToStatus();
 }
 
-// Powers of two inside a node, whole nodes doubling beyond, the job's own count where it is
-// allowed.
-std::set<int64_t> GpuCounts(const Job& job, int64_t most) {
-  std::set<int64_t> counts;
+struct Bounds {
+  int64_t least = 1;
+  int64_t most = 1;
+};
+
+// Powers of two inside a node, whole nodes doubling beyond, and where they are allowed the ends and
+// the job's own count.
+std::set<int64_t> GpuCounts(const Job& job, const Bounds& bounds) {
+  const auto [least, most] = bounds;
+  std::set<int64_t> counts = {most};
   const int64_t node = std::max<int64_t>(1, job.cluster.gpus_per_node);
   for (int64_t count = 1; count < node && count <= most; count *= 2) counts.insert(count);
   for (int64_t count = node; count <= most; count *= 2) counts.insert(count);
-  if (job.gpu_count <= most) counts.insert(job.gpu_count);
+  if (job.gpu_count >= 1 && job.gpu_count <= most) counts.insert(job.gpu_count);
+  counts.erase(counts.begin(), counts.lower_bound(least));
   return counts;
 }
 
-sweep::SweepSpec SpaceOf(const Job& job, int64_t most) {
+sweep::SweepSpec SpaceOf(const Job& job, const Bounds& bounds) {
   sweep::SweepSpec spec;
-  for (const int64_t count : GpuCounts(job, most)) {
+  for (const int64_t count : GpuCounts(job, bounds)) {
     sweep::Scenario scenario{.job = job, .settings = {{"gpu_count", absl::StrCat(count)}}};
     scenario.job.gpu_count = count;
     spec.scenarios.push_back(std::move(scenario));
@@ -118,10 +130,10 @@ absl::StatusOr<Advice> AdviseServing(const Job& job, int64_t most,
                 .prediction = std::move(size->prediction)};
 }
 
-absl::StatusOr<Advice> AdviseLayouts(const Job& job, int64_t most,
+absl::StatusOr<Advice> AdviseLayouts(const Job& job, const Bounds& bounds,
                                      const std::shared_ptr<const parameters::ParameterSet>& set,
                                      const SearchOptions& search) {
-  const sweep::SweepSpec spec = SpaceOf(job, most);
+  const sweep::SweepSpec spec = SpaceOf(job, bounds);
   sweep::RunOptions run{.thread_count = search.thread_count};
   if (search.keep_going) {
     run.on_progress = [&](const sweep::Progress&) { return search.keep_going(); };
@@ -136,7 +148,7 @@ absl::StatusOr<Advice> AdviseLayouts(const Job& job, int64_t most,
     const auto& misses = result.summary.NearMisses();
     if (misses.empty()) {
       return absl::InvalidArgumentError(
-          absl::StrCat("gpu_count: no layout of at most ", most,
+          absl::StrCat("gpu_count: no layout of at most ", bounds.most,
                        " GPUs divides the model and the batch; allow more GPUs or another batch"));
     }
     points.push_back(misses.front().point);
@@ -148,7 +160,7 @@ absl::StatusOr<Advice> AdviseLayouts(const Job& job, int64_t most,
   advice.plan = nearest.plan;
   advice.prediction = std::move(rows.front().prediction);
   if (!advice.feasible) {
-    advice.reason = absl::StrCat("no layout of at most ", most, " GPUs fits: the nearest, on ",
+    advice.reason = absl::StrCat("no layout of at most ", bounds.most, " GPUs fits: the nearest, on ",
                                  advice.gpu_count, ", lacks ",
                                  advice.prediction.memory.shortfall_bytes, " bytes on a GPU");
     return advice;
@@ -176,10 +188,12 @@ absl::StatusOr<Advice> Advise(const Job& job, const AdviceOptions& options,
                               std::shared_ptr<const parameters::ParameterSet> parameters,
                               const SearchOptions& search) {
   SEXTANT_RETURN_IF_ERROR(Validate(options));
-  const int64_t most = options.max_gpu_count > 0 ? options.max_gpu_count : job.gpu_count;
+  const int64_t most = std::max(options.max_gpu_count > 0 ? options.max_gpu_count : job.gpu_count,
+                                options.min_gpu_count);
+  const Bounds bounds{.least = std::max<int64_t>(1, options.min_gpu_count), .most = most};
   absl::StatusOr<Advice> advice = job.serving.has_value()
                                       ? AdviseServing(job, most, parameters)
-                                      : AdviseLayouts(job, most, parameters, search);
+                                      : AdviseLayouts(job, bounds, parameters, search);
   if (advice.ok()) AddRun(job, options, *advice);
   return advice;
 }

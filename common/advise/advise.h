@@ -19,6 +19,7 @@ namespace sextant::advise {
 
 struct AdviceOptions {
   int64_t max_gpu_count = 0;  // 0: the job's gpu_count. At most kMostGpus
+  int64_t min_gpu_count = 0;  // 0: one; equal to the most: exactly so many
   int64_t step_count = 0;     // optimizer steps of a training run, batches of inference; 0: unknown
   double time_limit_margin = 0.1;  // over the upper end of the run time's interval, in [0, 10]
   energy::Economics economics;     // unknown: no energy, no cost

@@ -22,10 +22,10 @@ Advice AdviseOk(const Job& job, const AdviceOptions& options) {
   EXPECT_TRUE(advice.ok()) << advice.status();
   return advice.ok() ? *std::move(advice) : Advice{};
 }
-// 64 sequences divide over every power of two of ranks.
+// 192 sequences divide over every power of two of ranks, and over 12.
 Job Training() {
   Job job = orchestrator::LlamaTraining();
-  job.workload = workload::TrainingWorkload{.global_batch_size = 64, .sequence_length = 2048};
+  job.workload = workload::TrainingWorkload{.global_batch_size = 192, .sequence_length = 2048};
   return job;
 }
 
@@ -50,6 +50,14 @@ TEST(Advise, TrainingTakesTheFewestGpusThatFit) {
   EXPECT_GT(less.prediction.memory.shortfall_bytes, 0);
   EXPECT_NE(less.reason, "");
   EXPECT_TRUE(less.curve.empty());
+}
+
+TEST(Advise, AnExactCountIsKeptWhateverItIs) {
+  const Advice advice = AdviseOk(Training(), {.max_gpu_count = 12, .min_gpu_count = 12});
+  EXPECT_TRUE(advice.feasible) << advice.reason;
+  EXPECT_EQ(advice.gpu_count, 12);
+  EXPECT_EQ(advice.curve.size(), 1u);
+  EXPECT_EQ(AdviseOk(Training(), {.max_gpu_count = 16, .min_gpu_count = 8}).gpu_count, 8);
 }
 
 TEST(Advise, IsWhatPredictSaysOfTheAdvisedJob) {
@@ -123,10 +131,10 @@ TEST(Advise, AStoppedSearchIsNoAnswer) {
 
 TEST(Advise, WrongOptionsAreAllNamed) {
   const auto advice =
-      Advise(Training(), {.max_gpu_count = -1, .step_count = -1, .time_limit_margin = NAN},
+      Advise(Training(), {.max_gpu_count = -1, .min_gpu_count = -1, .step_count = -1, .time_limit_margin = NAN},
              NoParameters());
   EXPECT_EQ(advice.status().code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(base::ViolationsOf(advice.status()).size(), 3u);
+  EXPECT_EQ(base::ViolationsOf(advice.status()).size(), 4u);
 }
 
 }  // namespace

@@ -434,4 +434,12 @@ absl::StatusOr<workload::Job> ReadJob(absl::string_view yaml_text, absl::string_
   return ReadJobNode(root, file_name, set_overrides, catalog, PlanIs::kChosen, notes);
 }
 
+absl::StatusOr<workload::Job> ReadOpenJob(absl::string_view yaml_text, absl::string_view file_name,
+                                          const std::vector<std::string>& set_overrides,
+                                          const Catalog& catalog,
+                                          std::vector<std::string>* notes) {
+  SEXTANT_ASSIGN_OR_RETURN(YAML::Node root, wire::LoadYaml(yaml_text, file_name));
+  return ReadJobNode(std::move(root), file_name, set_overrides, catalog, PlanIs::kOpen, notes);
+}
+
 }  // namespace sextant::catalog

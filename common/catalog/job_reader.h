@@ -33,6 +33,13 @@ absl::StatusOr<workload::Job> ReadJob(absl::string_view yaml_text, absl::string_
                                       const Catalog& catalog,
                                       std::vector<std::string>* notes = nullptr);
 
+// The same of a job whose plan and GPU count are still to be chosen: valid in the sense of
+// ValidateOpenJob.
+absl::StatusOr<workload::Job> ReadOpenJob(absl::string_view yaml_text, absl::string_view file_name,
+                                          const std::vector<std::string>& set_overrides,
+                                          const Catalog& catalog,
+                                          std::vector<std::string>* notes = nullptr);
+
 }  // namespace sextant::catalog
 
 #endif  // SEXTANT_COMMON_CATALOG_JOB_READER_H_

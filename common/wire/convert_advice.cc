@@ -38,6 +38,7 @@ absl::StatusOr<advise::SpeedUp> SpeedUpFromProto(const types::v1::SpeedUp& proto
 types::v1::AdviceOptions ToProto(const advise::AdviceOptions& options) {
   types::v1::AdviceOptions proto;
   proto.set_max_gpu_count(options.max_gpu_count);
+  proto.set_min_gpu_count(options.min_gpu_count);
   proto.set_step_count(options.step_count);
   proto.set_time_limit_margin(options.time_limit_margin);
   *proto.mutable_economics() = ToProto(options.economics);
@@ -48,6 +49,7 @@ absl::StatusOr<advise::AdviceOptions> FromProto(const types::v1::AdviceOptions& 
   Reader reader;
   advise::AdviceOptions options{
       .max_gpu_count = proto.max_gpu_count(),
+      .min_gpu_count = proto.min_gpu_count(),
       .step_count = proto.step_count(),
       .economics = reader.Nested("economics", FromProto(proto.economics()))};
   if (proto.has_time_limit_margin()) {

@@ -296,6 +296,7 @@ TEST(RoundTrip, EveryAdviceAndItsOptionsComeBack) {
     if (v.Flip()) advice.cost_dollars = {v.Number(), v.Number(), v.Number()};
     ExpectRoundTrip(advice, i);
     advise::AdviceOptions options{.max_gpu_count = v.Count(),
+                                  .min_gpu_count = v.Count(),
                                   .step_count = v.Count(),
                                   .time_limit_margin = v.Number()};
     options.economics.dollars_per_gpu_hour[v.Text()] = {v.Number(), v.Number(), v.Number()};

@@ -225,13 +225,16 @@ class Parser {
     verb->add_option("--max-gpus", options->advice.max_gpu_count,
                      "Most GPUs to ask for [the job's gpu_count]")
         ->type_name("COUNT");
+    verb->add_option("--min-gpus", options->advice.min_gpu_count,
+                     "Fewest GPUs to ask for; equal to --max-gpus: exactly so many [1]")
+        ->type_name("COUNT");
     verb->add_option("--steps", options->advice.step_count,
                      "Optimizer steps or batches of the run, for its time and time limit")
         ->type_name("COUNT");
     verb->add_option("--margin", options->advice.time_limit_margin,
                      "Share by which the time limit exceeds the run's interval [0.1]")
         ->type_name("SHARE");
-    AddOutput(*verb, {"text", "json"});
+    AddOutput(*verb, {"text", "env", "json"});
   }
 
   static void AddSet(CLI::App& verb, std::vector<std::string>* overrides) {

@@ -19,8 +19,8 @@ absl::StatusOr<ExitCode> AdviseJob(const CommonOptions& common, const AdviseOpti
   std::vector<std::string> notes;
   SEXTANT_ASSIGN_OR_RETURN(
       const workload::Job job,
-      catalog::ReadJob(text, options.job_file == "-" ? "stdin" : options.job_file,
-                       options.overrides, catalog, &notes));
+      catalog::ReadOpenJob(text, options.job_file == "-" ? "stdin" : options.job_file,
+                           options.overrides, catalog, &notes));
   for (const std::string& note : notes) terminal.Note(note);
   advise::AdviceOptions wanted = options.advice;
   SEXTANT_ASSIGN_OR_RETURN(wanted.economics, catalog::DefaultEconomics(catalog));
@@ -31,8 +31,9 @@ absl::StatusOr<ExitCode> AdviseJob(const CommonOptions& common, const AdviseOpti
   } else {
     SEXTANT_ASSIGN_OR_RETURN(advice, ConnectedClient(common, terminal).Advise(job, wanted));
   }
-  terminal.Print(common.output == "json" ? MessageJson(wire::ToProto(advice))
-                                         : AdviceText(job, advice));
+  terminal.Print(common.output == "json"  ? MessageJson(wire::ToProto(advice))
+                 : common.output == "env" ? AdviceEnvironment(job, advice)
+                                          : AdviceText(job, advice));
   if (advice.feasible) return ExitCode::kOk;
   terminal.Error(advice.reason);
   return ExitCode::kModelSaysNo;

@@ -3,6 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+#include "common/wire/convert.h"
+#include "google/protobuf/util/json_util.h"
 #include "services/cli/render/prediction.h"
 #include "services/cli/render/quantity.h"
 #include "services/cli/render/table.h"
@@ -53,6 +56,40 @@ std::string AdviceText(const workload::Job& job, const advise::Advice& advice) {
                   FormatNumber(step.speed_up), FormatShare(step.efficiency)});
   }
   return absl::StrCat(text, "\n", curve.ToText());
+}
+
+std::string AdviceEnvironment(const workload::Job& job, const advise::Advice& advice) {
+  std::string text;
+  const auto add = [&](absl::string_view key, const auto& value) {
+    absl::StrAppend(&text, "SEXTANT_", key, "=",
+                    absl::StrReplaceAll(absl::StrCat(value), {{"\n", " "}}), "\n");
+  };
+  const workload::ParallelPlan& plan = advice.plan;
+  add("FEASIBLE", advice.feasible ? 1 : 0);
+  add("REASON", advice.reason);
+  add("GPU_COUNT", advice.gpu_count);
+  add("TIME_LIMIT_MINUTES", advice.suggested_time_limit_seconds / 60);
+  add("RUN_SECONDS", FormatNumber(advice.run_seconds));
+  add("STEP_SECONDS", FormatNumber(advice.prediction.total_seconds));
+  add("TENSOR_PARALLEL_SIZE", plan.tensor_parallel_size);
+  add("SEQUENCE_PARALLEL", plan.sequence_parallel ? 1 : 0);
+  add("PIPELINE_PARALLEL_SIZE", plan.pipeline_parallel_size);
+  add("VIRTUAL_PIPELINE_SIZE", plan.virtual_pipeline_size);
+  add("CONTEXT_PARALLEL_SIZE", plan.context_parallel_size);
+  add("EXPERT_PARALLEL_SIZE", plan.expert_parallel_size);
+  add("DATA_PARALLEL_SIZE", plan.data_parallel_size);
+  add("MICRO_BATCH_SIZE", plan.micro_batch_size);
+  add("ZERO_STAGE", plan.zero_stage);
+  add("SCHEDULE", workload::PipelineScheduleName(plan.schedule));
+  add("RECOMPUTE", workload::RecomputeName(plan.recompute));
+  add("PARAMETER_SET", advice.prediction.parameter_set);
+  std::string json;
+  google::protobuf::util::JsonPrintOptions print;
+  print.preserve_proto_field_names = true;
+  static_cast<void>(google::protobuf::util::MessageToJsonString(
+      wire::ToProto(advise::AdvisedJob(job, advice)), &json, print));
+  add("JOB", json);
+  return text;
 }
 
 }  // namespace sextant::cli
