@@ -26,10 +26,11 @@ class Chooser {
   absl::StatusOr<Prediction> Lightest(Job* job) {
     absl::StatusOr<Prediction> best = orchestrator::Predict(*job, operator_cost_, network_time_);
     if (!best.ok() || best->memory.fits) return best;
-    for (const auto& [stage, recompute] : Settings(*job)) {
+    for (const Setting& setting : Settings(*job)) {
       Job heavier = *job;
-      heavier.plan.zero_stage = stage;
-      heavier.plan.recompute = recompute;
+      heavier.plan.zero_stage = setting.zero_stage;
+      heavier.plan.sequence_parallel = setting.sequence_parallel;
+      heavier.plan.recompute = setting.recompute;
       absl::StatusOr<Prediction> next =
           orchestrator::Predict(heavier, operator_cost_, network_time_);
       if (!next.ok() || !next->memory.fits) continue;
@@ -65,13 +66,23 @@ class Chooser {
   }
 
  private:
-  std::vector<std::pair<int, Recompute>> Settings(const Job& job) const {
-    std::vector<std::pair<int, Recompute>> settings;
-    const int stage = unstated_.zero_stage ? 1 : job.plan.zero_stage;
-    if (unstated_.zero_stage) settings.emplace_back(stage, job.plan.recompute);
+  struct Setting {
+    int zero_stage;
+    bool sequence_parallel;
+    Recompute recompute;
+  };
+  // What costs no time comes before what is computed again.
+  std::vector<Setting> Settings(const Job& job) const {
+    std::vector<Setting> settings;
+    const auto& plan = job.plan;
+    const int stage = unstated_.zero_stage ? 1 : plan.zero_stage;
+    if (unstated_.zero_stage) settings.push_back({stage, plan.sequence_parallel, plan.recompute});
+    const bool split =
+        plan.sequence_parallel || (unstated_.sequence_parallel && plan.tensor_parallel_size > 1);
+    if (split != plan.sequence_parallel) settings.push_back({stage, split, plan.recompute});
     if (unstated_.recompute) {
-      settings.emplace_back(stage, Recompute::kSelective);
-      settings.emplace_back(stage, Recompute::kFull);
+      settings.push_back({stage, split, Recompute::kSelective});
+      settings.push_back({stage, split, Recompute::kFull});
     }
     return settings;
   }
@@ -137,8 +148,10 @@ absl::StatusOr<Prediction> PredictAssumedPlan(const UnstatedPlan& unstated,
                      plan.tensor_parallel_size, " pp ", plan.pipeline_parallel_size, " cp ",
                      plan.context_parallel_size, " mbs ", plan.micro_batch_size));
   }
-  if (plan.zero_stage != before.zero_stage || plan.recompute != before.recompute) {
+  if (plan.zero_stage != before.zero_stage || plan.recompute != before.recompute ||
+      plan.sequence_parallel != before.sequence_parallel) {
     warnings->push_back(absl::StrCat("assumed so that it fits: zero ", plan.zero_stage,
+                                     plan.sequence_parallel ? ", sequence parallel" : "",
                                      ", recompute ",
                                      std::string(workload::RecomputeName(plan.recompute))));
   }

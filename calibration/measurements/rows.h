@@ -57,10 +57,11 @@ struct UnstatedPlan {
   bool pipeline_parallel_size = false;
   bool context_parallel_size = false;
   bool micro_batch_size = false;
+  bool sequence_parallel = false;
   bool zero_stage = false;
   bool recompute = false;
 
-  // Of the sizes; ZeRO stage and recompute have a lightest value to start from.
+  // Of the sizes; sequence parallelism, ZeRO stage and recompute have a lightest value to start from.
   bool AnySize() const {
     return tensor_parallel_size || pipeline_parallel_size || micro_batch_size;
   }

@@ -41,6 +41,7 @@ void ReadPlan(RowReader& row, RowFacts* facts, UnstatedPlan* unstated, workload:
                .pipeline_parallel_size = !row.Has("pp"),
                .context_parallel_size = !row.Has("tp") && !row.Has("cp"),
                .micro_batch_size = !row.Has("mbs"),
+               .sequence_parallel = !row.Has("sp") && !absl::StartsWith(facts->suite, "vtrain"),
                .zero_stage = !row.Has("zero") && !absl::StartsWith(facts->suite, "vtrain"),
                .recompute = !row.Has("recompute") && !absl::StartsWith(facts->suite, "vtrain")};
   plan.sequence_parallel = row.IntegerOr("sp", 0, warnings, 0) != 0;
@@ -95,6 +96,12 @@ void ReadPlan(RowReader& row, RowFacts* facts, UnstatedPlan* unstated, workload:
   if (job->framework == "nanotron" && plan.pipeline_parallel_size > 1) {
     // nanotron cuts by the compute costs that its models state, the head among them.
     plan.stage_split = workload::StageSplit::kCompute;
+  }
+  if (job->framework == "torchtitan" && plan.pipeline_parallel_size > 1 &&
+      plan.micro_batch_size % plan.pipeline_parallel_size == 0) {
+    // The batch that it states is a data parallel rank's: a pipeline cuts it into as many
+    // micro-batches as it has stages (pipeline_parallel_microbatches).
+    plan.micro_batch_size /= plan.pipeline_parallel_size;
   }
 }
 

@@ -33,16 +33,17 @@ struct TrainingParameters {
   T pipeline_send_split;
   T shard_messages_per_layer;
   T reduce_bucket_bytes;
+  T node_level_dispatch;
 
   static TrainingParameters FromArray(const T* v) {
-    return {v[0], v[1], v[2],  v[3],  v[4],  v[5],  v[6],  v[7],
-            v[8], v[9], v[10], v[11], v[12], v[13], v[14], v[15]};
+    return {v[0], v[1],  v[2],  v[3],  v[4],  v[5],  v[6],  v[7], v[8],
+            v[9], v[10], v[11], v[12], v[13], v[14], v[15], v[16]};
   }
 };
 inline constexpr absl::string_view kTrainingBlock = "training";
 // The first eight are fitted; the rest are facts about a framework's code, held in a fit.
 inline constexpr size_t kFittedTrainingParameters = 8;
-inline constexpr std::array<parameters::ParameterDescriptor, 16> kTrainingDescriptors = {{
+inline constexpr std::array<parameters::ParameterDescriptor, 17> kTrainingDescriptors = {{
     {"step_seconds", 0.01, 0, 10,
      "Host time of one optimizer step outside all kernels (data loading, logging), seconds"},
     {"micro_batch_seconds", 1e-3, 0, 1,
@@ -77,6 +78,8 @@ inline constexpr std::array<parameters::ParameterDescriptor, 16> kTrainingDescri
      "Messages per layer in which ZeRO-1 and 2 exchange gradients and weights; 0: one for all"},
     {"reduce_bucket_bytes", 0, 0, 1e12,
      "Bytes of one message in which gradients are all-reduced without ZeRO; 0: one for all"},
+    {"node_level_dispatch", 0, 0, 1,
+     "1: a token goes to each node of its experts once and spreads inside it; 0: once per expert"},
 }};
 
 // What an inference engine adds to the time of its kernels.
@@ -192,10 +195,10 @@ enum class Answer : int {
   kServingNextToken,
   kServingRun,
 };
-// The block of its spread, and the spread where nobody measured the software. Those were set by hand
-// after a look at published numbers of frameworks and engines that were not fitted (fit and validate
-// rows alike): they run longer rather than shorter than what their kernels need, and queues amplify
-// what is wrong with a step.
+// The block of its spread, and the spread where nobody measured the software. Those were set by
+// hand after a look at published numbers of frameworks and engines that were not fitted (fit and
+// validate rows alike): they run longer rather than shorter than what their kernels need, and
+// queues amplify what is wrong with a step.
 struct AnswerDescriptor {
   absl::string_view block;
   parameters::Spread unmeasured;
@@ -236,8 +239,8 @@ FrameworkParameters<double> ResolveFrameworkParameters(const parameters::Paramet
                                                        const hardware::Accelerator& accelerator,
                                                        absl::string_view profile);
 
-// Profiles of `accelerator` with at least one such value, sorted: frameworks and engines, not kernel
-// libraries.
+// Profiles of `accelerator` with at least one such value, sorted: frameworks and engines, not
+// kernel libraries.
 std::vector<std::string> FrameworkProfiles(const parameters::ParameterSet& set,
                                            absl::string_view accelerator);
 

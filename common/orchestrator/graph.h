@@ -61,6 +61,7 @@ struct GraphOptions {
   double shard_messages_per_layer = 0;  // of ZeRO-1 and 2 once a step; 0: one for all layers
   double reduce_bucket_bytes = 0;       // of a message of an all-reduce of gradients; 0: all
   bool pipeline_send_split = true;      // tensor parallel ranks share a pipeline send
+  bool node_level_dispatch = false;     // a token goes once to each node of its experts
 };
 
 // Once per optimizer step on one rank of a stage class.

@@ -80,8 +80,19 @@ void GraphBuilder::Memory(Block& block, MemoryBoundKind kind, int64_t rows, int6
       OperatorClass::kMemoryBound, count);
 }
 
-void GraphBuilder::Project(Block& block, int64_t m, int64_t n, int64_t k, double count,
-                           bool weight_gradient) {
+void GraphBuilder::CastTo8Bit(Block& block, int64_t rows, int64_t columns) {
+  if (!job_.IsTraining() || hardware::BytesPerElement(precisions_.matrix) > 1) return;
+  // 2 B in, 1 B out twice; frozen weights have no gradients that need the transposed copy.
+  Memory(block, MemoryBoundKind::kCopy, rows, columns, lora_rank_ == 0 ? 1 : 0.75);
+}
+
+void GraphBuilder::Project(Block& block, int64_t m, int64_t n, int64_t k, double count) {
+  CastTo8Bit(block, m, k);
+  Multiply(block, m, n, k, count, false);
+}
+
+void GraphBuilder::Multiply(Block& block, int64_t m, int64_t n, int64_t k, double count,
+                            bool weight_gradient) {
   Use(block,
       Operator{GemmShape{.m = m,
                          .n = n,
@@ -93,17 +104,18 @@ void GraphBuilder::Project(Block& block, int64_t m, int64_t n, int64_t k, double
 }
 
 void GraphBuilder::ProjectBackward(Block& block, int64_t m, int64_t n, int64_t k) {
-  Project(block, m, k, n);
-  if (lora_rank_ == 0) Project(block, n, k, m, 1, true);
+  CastTo8Bit(block, m, n);
+  Multiply(block, m, k, n, 1, false);
+  if (lora_rank_ == 0) Multiply(block, n, k, m, 1, true);
 }
 
 void GraphBuilder::Adapter(Block& block, int64_t m, int64_t n, int64_t k, bool backward) {
   if (lora_rank_ == 0) return;
-  Project(block, m, lora_rank_, k);
-  Project(block, m, n, lora_rank_);
+  Multiply(block, m, lora_rank_, k, 1, false);
+  Multiply(block, m, n, lora_rank_, 1, false);
   if (!backward) return;
-  Project(block, lora_rank_, k, m, 1, true);
-  Project(block, n, lora_rank_, m, 1, true);
+  Multiply(block, lora_rank_, k, m, 1, true);
+  Multiply(block, n, lora_rank_, m, 1, true);
 }
 
 void GraphBuilder::Batched(Block& block, OperatorClass category, int64_t batch, int64_t m,

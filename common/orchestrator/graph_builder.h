@@ -51,11 +51,11 @@ class GraphBuilder {
   void Memory(Block& block, operator_cost::MemoryBoundKind kind, int64_t rows, int64_t columns,
               double count = 1);
 
-  // A projection with weights.
-  void Project(Block& block, int64_t m, int64_t n, int64_t k, double count = 1,
-               bool weight_gradient = false);
+  // A projection with weights. In 8-bit training its input is cast first.
+  void Project(Block& block, int64_t m, int64_t n, int64_t k, double count = 1);
 
-  // Its gradients: data C[m,k] and, of a trained weight, C[n,k].
+  // Its gradients: data C[m,k] and, of a trained weight, C[n,k]. Both take the gradient of the
+  // output, cast once in 8-bit training.
   void ProjectBackward(Block& block, int64_t m, int64_t n, int64_t k);
 
   // A low-rank adapter beside a projection: two thin products, and their gradients.
@@ -179,6 +179,16 @@ class GraphBuilder {
     return precisions_.matrix == hardware::Precision::kTf32 ? hardware::Precision::kTf32
                                                             : precisions_.vector;
   }
+  void Multiply(Block& block, int64_t m, int64_t n, int64_t k, double count, bool weight_gradient);
+
+  // 8-bit training casts what a matrix product reads: 16 bits in, 8 bits out, and the same again
+  // transposed, since Hopper multiplies 8-bit operands in one layout alone and weight gradients
+  // need the other (Transformer Engine, cast_transpose).
+  void CastTo8Bit(Block& block, int64_t rows, int64_t columns);
+
+  // `tokens` of each rank to their experts on `experts` groups of ranks, and back.
+  void ExchangeTokens(Block& block, int64_t tokens, int64_t experts, int64_t expert_tensor_size);
+
   void ResidualBackward(Block& block);
   void MixtureFfn(Block& block, double passes, bool backward = false);
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+
 #include "common/orchestrator/graph_builder.h"
 
 namespace sextant::orchestrator {
@@ -70,7 +72,8 @@ void GraphBuilder::MixtureFfn(Block& block, double passes, bool backward) {
                                .expert_parallel_size = ep,
                                .gated = model_.gated_ffn,
                                .weight_precision = precisions_.weight,
-                               .block_scaled = precisions_.block_scaled};
+                               .block_scaled = precisions_.block_scaled,
+                               .imbalance = e.load_imbalance};
   Use(block, Operator{experts, precisions_.matrix}, OperatorClass::kMatrixMultiply,
       passes > 1 ? 1 : passes);
   if (passes > 1) {
@@ -85,12 +88,45 @@ void GraphBuilder::MixtureFfn(Block& block, double passes, bool backward) {
       DenseFfn(block, ffn);
     }
   }
-  if (ep > 1 && !collected) {
-    const double bytes = static_cast<double>(routed) * static_cast<double>(e.experts_per_token) *
-                         static_cast<double>(h) * activation_bytes_;
-    Use(block, CollectiveKind::kAllToAll, bytes, Place(job_, ep, etp), CommunicationClass::kExpert,
-        2);  // to the experts and back
+  if (job_.IsTraining()) {
+    const int64_t copies = routed * e.experts_per_token;
+    // Of the first product's input and of the second's; backward of the gradients of both outputs.
+    CastTo8Bit(block, copies,
+               backward ? (model_.gated_ffn ? 2 : 1) * CeilDivide(e.expert_ffn_size, etp) : h);
+    CastTo8Bit(block, copies, backward ? h : CeilDivide(e.expert_ffn_size, etp));
+    // What came from other ranks is sorted by expert, and by rank before it goes back.
+    if (ep > 1) Memory(block, MemoryBoundKind::kCopy, copies, h, 2);
   }
+  if (ep > 1 && !collected) ExchangeTokens(block, routed, ep, etp);
+}
+
+void GraphBuilder::ExchangeTokens(Block& block, int64_t tokens, int64_t experts,
+                                  int64_t expert_tensor_size) {
+  const Placement group = Place(job_, experts, expert_tensor_size);
+  const double visited = static_cast<double>(model_.experts.experts_per_token);
+  const double token_bytes =
+      static_cast<double>(tokens) * static_cast<double>(model_.hidden_size) * activation_bytes_;
+  const int64_t nodes = group.group_size / group.ranks_per_node;
+  if (!options_.node_level_dispatch || nodes <= 1 || group.ranks_per_node <= 1) {
+    // To the experts and back.
+    Use(block, CollectiveKind::kAllToAll, visited * token_bytes, group, CommunicationClass::kExpert,
+        2);
+    return;
+  }
+  // Nodes that a token's experts lie on, of choices that are alike: n (1 - (1 - 1/n)^k). Between
+  // nodes ranks of the same place exchange, inside a node all of its ranks.
+  const double n = static_cast<double>(nodes);
+  const double reached = n * -std::expm1(visited * std::log1p(-1 / n));
+  const Placement across{.group_size = nodes,
+                         .ranks_per_node = 1,
+                         .groups_per_node = group.groups_per_node * group.ranks_per_node};
+  const Placement inside{.group_size = group.ranks_per_node,
+                         .ranks_per_node = group.ranks_per_node,
+                         .groups_per_node = group.groups_per_node};
+  Use(block, CollectiveKind::kAllToAll, reached * token_bytes, across, CommunicationClass::kExpert,
+      2);
+  Use(block, CollectiveKind::kAllToAll, visited * token_bytes, inside, CommunicationClass::kExpert,
+      2);
 }
 
 }  // namespace sextant::orchestrator

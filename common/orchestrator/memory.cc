@@ -227,15 +227,17 @@ double LayerActivationBytes(const Job& job, bool mixture, bool fused_attention) 
   if (plan.recompute == workload::Recompute::kFull) return 2 * tokens * h / outside;
 
   const bool dropout = m.layer_norm && m.linear_bias;
+  // 8-bit training keeps the inputs of matrix products as they were multiplied.
+  const double input = hardware::BytesPerElement(job.precision) <= 1 ? 1 : 2;
   // Inputs of two norms, of attention and of the feed-forward network; two dropout masks.
-  const double replicated = h * (8 + (dropout ? 2 : 0));
+  const double replicated = h * (4 + 2 * input + (dropout ? 2 : 0));
   const double heads = static_cast<double>(m.attention_head_count);
   const double head = m.IsLatent() ? static_cast<double>(m.latent_attention.nope_head_size +
                                                          m.latent_attention.rope_head_size)
                                    : static_cast<double>(m.head_size);
   const double kv_heads = std::max(m.IsLatent() ? heads : static_cast<double>(m.kv_head_count), tp);
   const double attention = 2 * head * (2 * heads + 2 * kv_heads);  // q, k, v and the output
-  const double per_ffn = m.gated_ffn ? 6 : 4;
+  const double per_ffn = (m.gated_ffn ? 4 : 2) + input;
   double ffn = static_cast<double>(m.ffn_size);
   double extra = 0;
   if (mixture) {
@@ -243,7 +245,7 @@ double LayerActivationBytes(const Job& job, bool mixture, bool fused_attention) 
     const double etp = static_cast<double>(ExpertTensorParallelSize(plan));
     const double visited = static_cast<double>(e.experts_per_token);
     // Dispatched tokens: each rank keeps top-k copies of its part, whatever the expert groups.
-    extra = visited * 2 * h * etp / tp;
+    extra = visited * input * h * etp / tp;
     ffn = static_cast<double>(e.expert_ffn_size) *
           (visited + static_cast<double>(e.shared_expert_count));
   }

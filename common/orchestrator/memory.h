@@ -24,6 +24,7 @@ double ResidentTrainingBytes(const workload::Job& job, const MemoryParameters<do
 
 // Bytes of activations that one layer saves for one micro-batch on one rank, with 16-bit elements
 // (Korthikanti et al. 2022, equations 1 to 5, generalised to grouped heads and gated networks).
+// Training in 8 bits saves the inputs of its matrix products in 8 bits.
 double LayerActivationBytes(const workload::Job& job, bool mixture, bool fused_attention);
 
 // Micro-batches (in units of one rank's whole share of layers) whose activations pipeline rank

@@ -49,6 +49,15 @@ TEST(LayerActivationBytes, MatchesThePublishedTable) {
   EXPECT_DOUBLE_EQ(LayerActivationBytes(job, false, false), 2 * sbh);
 }
 
+// Inputs of the four products in 8 bits: 2 h and f bytes a token less than with 16.
+TEST(LayerActivationBytes, EightBitTrainingKeepsInputsIn8Bits) {
+  Job job = LlamaTraining();
+  job.plan = {};
+  const double wide = LayerActivationBytes(job, false, true);
+  job.precision = hardware::Precision::kFp8;
+  EXPECT_DOUBLE_EQ(wide - LayerActivationBytes(job, false, true), 2048.0 * (2 * 4096 + 11008));
+}
+
 TEST(MicroBatchesInFlight, FollowsTheSchedule) {
   workload::ParallelPlan plan{.pipeline_parallel_size = 8};
   EXPECT_EQ(MicroBatchesInFlight(plan, 64, 0), 8);

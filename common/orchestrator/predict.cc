@@ -237,7 +237,8 @@ GraphOptions OptionsFor(const Job& job, const FrameworkParameters<double>& param
           .fused_gradient_sum = training.fused_gradient_sum >= 0.5,
           .shard_messages_per_layer = training.shard_messages_per_layer,
           .reduce_bucket_bytes = training.reduce_bucket_bytes,
-          .pipeline_send_split = job.plan.zero_stage == 0 || training.pipeline_send_split >= 0.5};
+          .pipeline_send_split = job.plan.zero_stage == 0 || training.pipeline_send_split >= 0.5,
+          .node_level_dispatch = job.IsTraining() && training.node_level_dispatch >= 0.5};
 }
 
 absl::StatusOr<PortAnswers> AskPorts(const Graph& graph, const Job& job,

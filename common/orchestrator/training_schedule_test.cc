@@ -13,6 +13,8 @@
 namespace sextant::orchestrator {
 namespace {
 
+using operator_cost::MemoryBoundKind;
+
 using workload::Job;
 using workload::PipelineSchedule;
 
@@ -225,6 +227,78 @@ TEST(Lora, TrainsItsAdaptersAlone) {
   EXPECT_GT(ModelFlopCount(job), 0.66 * all);
   const StageClass stage = StageClasses(job).front();
   EXPECT_DOUBLE_EQ(CountTrainedParameters(job, stage).Total(), 32 * 16.0 * (2 * 4096 + 4 * 4096));
+}
+
+double MovedBytes(const TrainingGraph& graph, const Block& block, MemoryBoundKind kind) {
+  double bytes = 0;
+  for (const OperatorUse& use : block.operators) {
+    const auto* shape = std::get_if<operator_cost::MemoryBoundShape>(
+        &graph.operators[static_cast<size_t>(use.index)].shape);
+    if (shape == nullptr || shape->kind != kind) continue;
+    bytes += use.count * 4 * static_cast<double>(shape->rows) * static_cast<double>(shape->columns);
+  }
+  return bytes;
+}
+
+// Each product reads its input cast to 8 bits, both of its gradients that of its output: per token
+// of Llama-2-7B inputs of 3 x 4096 + 11008 numbers forward, gradients of 12288 + 4096 + 22016 +
+// 4096 backward, 4 B each (16 bits read, 8 bits written in two layouts).
+TEST(EightBitTraining, CastsWhatItsProductsRead) {
+  Job job = LlamaTraining();
+  job.plan = {.data_parallel_size = 8};
+  EXPECT_EQ(MovedBytes(BuildTrainingGraph(job, {}), BuildTrainingGraph(job, {}).dense.forward,
+                       MemoryBoundKind::kCopy),
+            0);
+  job.precision = hardware::Precision::kFp8;
+  const TrainingGraph graph = BuildTrainingGraph(job, {});
+  EXPECT_DOUBLE_EQ(MovedBytes(graph, graph.dense.forward, MemoryBoundKind::kCopy),
+                   4.0 * 2048 * (3 * 4096 + 11008));
+  EXPECT_DOUBLE_EQ(MovedBytes(graph, graph.dense.backward, MemoryBoundKind::kCopy),
+                   4.0 * 2048 * (12288 + 4096 + 22016 + 4096));
+}
+
+Job ExpertsOverNodes() {
+  Job job = LlamaTraining();
+  job.model.experts = {.expert_count = 64, .experts_per_token = 8, .expert_ffn_size = 1024};
+  job.gpu_count = 32;
+  job.plan = {.expert_parallel_size = 32, .data_parallel_size = 32};
+  return job;
+}
+
+// 2048 tokens of 8 KiB to eight of 64 experts on four nodes: eight copies of each between ranks, or
+// one to each of the 4 (1 - (3/4)^8) = 3.60 nodes reached and eight inside them.
+TEST(ExpertExchange, ATokenMayCrossOnceToEachNode) {
+  const Job job = ExpertsOverNodes();
+  const auto bytes = [&](const GraphOptions& options, bool inside) {
+    const TrainingGraph graph = BuildTrainingGraph(job, options);
+    double sum = 0;
+    for (const CollectiveUse& use : graph.mixture.forward.collectives) {
+      const auto& collective = graph.collectives[static_cast<size_t>(use.index)];
+      if (use.category != CommunicationClass::kExpert) continue;
+      if (collective.SpansNodes() != inside) sum += use.count * collective.bytes;
+    }
+    return sum;
+  };
+  const double once = 2 * 2048.0 * 8192;  // there and back
+  EXPECT_DOUBLE_EQ(bytes({}, false), 8 * once);
+  EXPECT_DOUBLE_EQ(bytes({}, true), 0);
+  EXPECT_NEAR(bytes({.node_level_dispatch = true}, false), 3.5995 * once, 1e-3 * once);
+  EXPECT_DOUBLE_EQ(bytes({.node_level_dispatch = true}, true), 8 * once);
+}
+
+TEST(ExpertExchange, TheBusiestRankSetsThePace) {
+  Job job = ExpertsOverNodes();
+  const auto imbalance = [&] {
+    const TrainingGraph graph = BuildTrainingGraph(job, {});
+    for (const operator_cost::Operator& op : graph.operators) {
+      const auto* experts = std::get_if<operator_cost::ExpertFfnShape>(&op.shape);
+      if (experts != nullptr) return experts->imbalance;
+    }
+    return 0.0;
+  };
+  EXPECT_EQ(imbalance(), 1);
+  job.model.experts.load_imbalance = 1.5;
+  EXPECT_EQ(imbalance(), 1.5);
 }
 
 }  // namespace
