@@ -14,7 +14,10 @@
 #include "common/base/violations.h"
 #include "common/catalog/hugging_face.h"
 #include "common/catalog/job_node_reader.h"
+#include "common/catalog/technology.h"
+#include "common/hardware/what_if.h"
 #include "common/wire/convert.h"
+#include "common/wire/convert_technology.h"
 #include "common/wire/yaml_node.h"
 
 namespace sextant::catalog {
@@ -42,14 +45,17 @@ class JobReader {
     types::v1::Job proto;
     const YAML::Node model = ValueAt(root, "model");
     const YAML::Node cluster = ValueAt(root, "cluster");
+    const YAML::Node what_if = ValueAt(root, "what_if");
     root.remove("model");
     root.remove("cluster");
+    root.remove("what_if");
     wire::FillMessage(root, "", file_name_, &proto, &violations_);
     const bool model_read = ReadModel(model, proto);
     const bool cluster_read = ReadCluster(cluster, proto);
     FillDefaults(proto);
 
     absl::StatusOr<workload::Job> job = wire::FromProto(proto);
+    if (job.ok() && cluster_read && !what_if.IsNull()) ChangeHardware(what_if, job->cluster);
     const absl::Status checked = !job.ok()                   ? job.status()
                                  : plan_ == PlanIs::kChosen ? workload::ValidateJob(*job)
                                                              : workload::ValidateOpenJob(*job);
@@ -361,6 +367,15 @@ class JobReader {
       violations_.Add("cluster", "is a list but must be a name, a file or a mapping");
     }
     return violations_.items().size() == before;
+  }
+
+  void ChangeHardware(const YAML::Node& node, hardware::Cluster& cluster) {
+    types::v1::WhatIf proto;
+    wire::FillMessage(node, "what_if", file_name_, &proto, &violations_);
+    const absl::StatusOr<hardware::Technologies> technologies = DefaultTechnologies(catalog_);
+    if (!technologies.ok()) return AddLookupFailure("what_if", technologies.status());
+    const absl::Status status = hardware::Apply(wire::FromProto(proto), *technologies, cluster);
+    if (!status.ok()) AddLookupFailure("what_if", status);
   }
 
   static void FillDefaults(types::v1::Job& job) {

@@ -28,6 +28,7 @@ namespace sextant::catalog {
 // All violations at once, by the paths of the job file: NOT_FOUND where only names or files are
 // unknown, otherwise INVALID_ARGUMENT. `notes`, if given, receives what was assumed or left out
 // while reading a configuration. Thread-safe.
+// `what_if` (sextant.types.v1.WhatIf) changes the cluster once it is known.
 absl::StatusOr<workload::Job> ReadJob(absl::string_view yaml_text, absl::string_view file_name,
                                       const std::vector<std::string>& set_overrides,
                                       const Catalog& catalog,

@@ -31,6 +31,7 @@
 #include "services/cli/commands/sweep.h"
 #include "services/cli/commands/validate.h"
 #include "services/cli/commands/watch_folder.h"
+#include "services/cli/commands/what_if.h"
 #include "services/cli/common_options.h"
 #include "services/cli/completion.h"
 #include "services/cli/interrupt.h"
@@ -64,6 +65,7 @@ class Parser {
     AddSweep();
     AddResilience();
     AddFaults();
+    AddWhatIf();
     AddValidate();
     AddCalibrate();
     AddOperators();
@@ -313,6 +315,21 @@ class Parser {
     AddOutput(*verb, {"text", "json"});
   }
 
+  void AddWhatIf() {
+    auto options = std::make_shared<WhatIfOptions>();
+    CLI::App* verb =
+        AddVerb(app_, "what-if", "Say which property of the hardware matters most to a job",
+                [this, options] { return AnswerWhatIf(common_, *options, terminal_); });
+    verb->add_option("job", options->job_file, "Job file (YAML or JSON); - is stdin")
+        ->type_name("JOB.yaml")
+        ->required();
+    AddSet(*verb, &options->overrides);
+    verb->add_option("--factor", options->factor,
+                     "By which each property is divided and multiplied [2]")
+        ->type_name("NUMBER");
+    AddOutput(*verb, {"text", "json"});
+  }
+
   void AddSweep() {
     CLI::App* verb = AddVerb(app_, "sweep", "Find the best plans of a whole space", nullptr);
     verb->require_subcommand(1);
@@ -334,10 +351,18 @@ class Parser {
         ->check(CLI::Range(0, 1024).description(""));
     AddOutput(*run, {"text", "csv", "json"});
 
+    const auto add_html = [](CLI::App& of, std::string* file) {
+      of.add_option("--html", *file, "Also write the answer as one page for a browser")
+          ->type_name("FILE");
+    };
+    add_html(*run, &options->html_file);
+
     auto files = std::make_shared<std::vector<std::string>>();
+    auto page = std::make_shared<std::string>();
     CLI::App* merge =
         AddVerb(*verb, "merge", "Join the answers of all shards (JSON) into that of the whole",
-                [this, files] { return MergeSweeps(common_, *files, terminal_); });
+                [this, files, page] { return MergeSweeps(common_, *files, *page, terminal_); });
+    add_html(*merge, page.get());
     merge->add_option("result", *files, "Answers of 'sweep run --shard ... --output json'")
         ->type_name("RESULT.json")
         ->required();

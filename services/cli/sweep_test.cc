@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // `sextant sweep` as a user meets it.
+#include <cmath>
 #include <csignal>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
@@ -180,6 +182,60 @@ TEST(Resilience, ACheckpointTakesWhatTheStateOfTheJobNeeds) {
       RunSextant({"resilience", job, "--checkpoint-seconds", "5", "--output", "json"}).out);
   EXPECT_EQ(given["checkpoint_seconds"].get<double>(), 5);
   EXPECT_GT(given["useful_share"], r["useful_share"]);
+}
+
+// The law of every bar: a prediction with that factor gives the same time; widest first.
+TEST(WhatIf, BarsAreThePredictionsOfTheScaledHardware) {
+  const std::string job =
+      std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/llama-3.1-70b-64xh100.yaml";
+  const auto run = RunSextant({"what-if", job, "--factor", "4", "--output", "json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json report = json::parse(run.out);
+  double before = std::numeric_limits<double>::infinity();
+  for (const json& bar : report["bars"]) {
+    const double divided = bar["divided_seconds"];
+    const double multiplied = bar["multiplied_seconds"];
+    EXPECT_LE(std::abs(divided - multiplied), before);
+    before = std::abs(divided - multiplied);
+    const bool latency = bar["property"] == "node_latency" || bar["property"] == "network_latency";
+    if (latency) {
+      EXPECT_LE(divided, multiplied);
+    } else if (bar["property"] != "sm_count") {  // more of them also make more, smaller waves
+      EXPECT_GE(divided, multiplied) << bar;
+    }
+  }
+  EXPECT_EQ(report["bars"][0]["property"], "matrix_rate");
+  const json faster = json::parse(
+      RunSextant({"predict", job, "--set", "what_if.scale.matrix_rate=4", "--output", "json"}).out);
+  EXPECT_EQ(faster["total_seconds"], report["bars"][0]["multiplied_seconds"]);
+  EXPECT_EQ(faster["extrapolated"], true);
+  EXPECT_EQ(RunSextant({"what-if", job, "--factor", "1"}).exit_code, 3);
+}
+
+TEST(WhatIf, GenerationsAreAnAxisOfSweepsAndRowsArePredictions) {
+  const test_support::TemporaryFolder folder;
+  const std::string job =
+      std::string(SEXTANT_SOURCE_DIR) + "/datasets/scenarios/llama-2-70b-inference-dgx-a100.yaml";
+  const auto run = RunSextant(
+      {"sweep",
+       folder.Write("sweep.yaml",
+                    "job: " + job + "\nvary: {what_if.memory: [hbm2e, hbm3, hbm4]}\ntop: 3\n"),
+       "--output", "json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const json report = json::parse(run.out);
+  ASSERT_EQ(report["best"].size(), 3u);
+  double before = std::numeric_limits<double>::infinity();
+  for (const json& row : report["best"]) {
+    EXPECT_LT(row["total_seconds"], before);  // token phases wait for memory
+    before = row["total_seconds"];
+    const std::string memory = row["settings"][0]["value"];
+    const json predicted = json::parse(
+        RunSextant({"predict", job, "--set", "what_if.memory=" + memory, "--output", "json"}).out);
+    EXPECT_EQ(predicted["total_seconds"], row["total_seconds"]) << memory;
+  }
+  const auto unknown = RunSextant({"predict", job, "--set", "what_if.memory=hbm5"});
+  EXPECT_EQ(unknown.exit_code, 3);
+  EXPECT_THAT(unknown.err, HasSubstr("what_if.memory"));
 }
 
 // GPT-3 175B on 1 024 A100s: every kind of link, on three interconnects.

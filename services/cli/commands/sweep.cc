@@ -2,6 +2,7 @@
 #include "services/cli/commands/sweep.h"
 
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <utility>
 
@@ -18,6 +19,7 @@
 #include "services/cli/remote.h"
 #include "services/cli/render/quantity.h"
 #include "services/cli/render/sweep.h"
+#include "services/cli/render/sweep_html.h"
 
 namespace sextant::cli {
 namespace {
@@ -86,8 +88,15 @@ class ProgressNotes {
   bool begun_ = false;
 };
 
-ExitCode PrintReport(const CommonOptions& common, const sweep::SweepReport& report,
-                     Terminal& terminal) {
+absl::StatusOr<ExitCode> PrintReport(const CommonOptions& common, const std::string& html_file,
+                                     const sweep::SweepReport& report, Terminal& terminal) {
+  if (!html_file.empty()) {
+    std::ofstream page(html_file, std::ios::binary);
+    page << SweepHtml(report);
+    page.close();
+    if (!page) return absl::InvalidArgumentError(absl::StrCat("cannot write ", html_file));
+    terminal.Note(absl::StrCat("wrote the page ", html_file));
+  }
   terminal.Print(common.output == "json"  ? SweepJson(report)
                  : common.output == "csv" ? SweepCsv(report)
                                           : SweepText(report));
@@ -144,7 +153,8 @@ absl::StatusOr<ExitCode> RunSweepFile(const CommonOptions& common, const SweepOp
                                                               .on_progress = on_progress},
                                                catalog, terminal)
                                : SweepServer(common, terminal).Sweep(spec, shard, on_progress));
-  const ExitCode code = PrintReport(common, report, terminal);
+  SEXTANT_ASSIGN_OR_RETURN(const ExitCode code,
+                           PrintReport(common, options.html_file, report, terminal));
   if (report.complete) return code;
   terminal.Error(absl::StrCat("interrupted after ", report.counts.candidate_count,
                               " points; the answer is of those"));
@@ -152,7 +162,8 @@ absl::StatusOr<ExitCode> RunSweepFile(const CommonOptions& common, const SweepOp
 }
 
 absl::StatusOr<ExitCode> MergeSweeps(const CommonOptions& common,
-                                     const std::vector<std::string>& files, Terminal& terminal) {
+                                     const std::vector<std::string>& files,
+                                     const std::string& html_file, Terminal& terminal) {
   std::vector<sweep::SweepReport> reports;
   base::Violations failures;
   absl::StatusCode code = absl::StatusCode::kInvalidArgument;
@@ -173,7 +184,7 @@ absl::StatusOr<ExitCode> MergeSweeps(const CommonOptions& common,
     terminal.Warn(absl::StrCat("the reports hold ", merged.counts.candidate_count, " of ",
                                merged.whole_candidate_count, " points: a shard is missing"));
   }
-  return PrintReport(common, merged, terminal);
+  return PrintReport(common, html_file, merged, terminal);
 }
 
 }  // namespace sextant::cli

@@ -19,6 +19,7 @@ struct SweepOptions {
   std::optional<int> top_count;        // over the file's
   std::string shard = "0/1";           // "I/N", from 0
   int thread_count = 0;                // 0: one per core
+  std::string html_file;               // where to write the page; empty: nowhere
 };
 
 // `sextant sweep run`: kModelSaysNo, with the nearest misses printed, where nothing meets the
@@ -27,8 +28,10 @@ absl::StatusOr<ExitCode> RunSweepFile(const CommonOptions& common, const SweepOp
                                       Terminal& terminal);
 
 // `sextant sweep merge`: the answer of the whole sweep from the JSON answers of its shards.
+// `html_file` as SweepOptions.
 absl::StatusOr<ExitCode> MergeSweeps(const CommonOptions& common,
-                                     const std::vector<std::string>& files, Terminal& terminal);
+                                     const std::vector<std::string>& files,
+                                     const std::string& html_file, Terminal& terminal);
 
 }  // namespace sextant::cli
 
