@@ -89,7 +89,7 @@ function(sextant_test)
                                              SEXTANT_BINARY_DIR="${PROJECT_BINARY_DIR}")
   sextant_warnings(${name})
   add_test(NAME ${name} COMMAND ${name} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT 300)
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${SEXTANT_TEST_SECONDS})
 endfunction()
 
 # sextant_proto_library(NAME protos_<package> PROTOS a.proto ... [DEPS ...] [GRPC])

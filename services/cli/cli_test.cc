@@ -499,7 +499,8 @@ TEST_F(Operators, AcceleratorOptionHoldsForEveryRow) {
   const Outcome outcome =
       Run({"operators", table, "--accelerator", "a100-sxm4-80gb", "--output", "json"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const json& answer : json::parse(outcome.out)["operators"]) {
+  const json answers = json::parse(outcome.out)["operators"];
+  for (const json& answer : answers) {
     EXPECT_EQ(answer["accelerator"], "a100-sxm4-80gb");
   }
   const Outcome unknown = Run({"operators", table, "--accelerator", "a10-sxm4-80gb"});
