@@ -357,7 +357,7 @@ class Fitter {
           std::make_shared<const orchestrator::PricedInference>(orchestrator::PriceInference(
               graph, answers, orchestrator::VectorAttentionRate(row->job, resolved.inference)));
       problem.rows.push_back(
-          {DifferentiatedRow<10>(InferenceSeconds{std::move(priced), row->metric}, 10),
+          {DifferentiatedRow<11>(InferenceSeconds{std::move(priced), row->metric}, 11),
            row->measured_seconds});
     }
     if (problem.rows.size() < kMinProfileRows) return absl::OkStatus();
@@ -365,10 +365,10 @@ class Fitter {
     problem.start = {p.step_seconds,           p.prefill_seconds,  p.prompt_token_seconds,
                      p.sequence_seconds,       p.dispatch_seconds, p.pass_tokens,
                      p.tensor_parallel_factor, p.fused_attention,  p.vector_attention_share,
-                     p.matrix_attention_group};
+                     p.matrix_attention_group, p.eager_dispatch_seconds};
     // Static batches of one engine do not tell an engine's collectives from its overheads; the
     // others choose what was priced.
-    for (const size_t held : {5, 6, 7, 8, 9}) problem.constant[held] = true;
+    for (const size_t held : {5, 6, 7, 8, 9, 10}) problem.constant[held] = true;
     AddHostBoundStart(problem, 4);
     SEXTANT_ASSIGN_OR_RETURN(const BlockFitResult fit, FitBlock(problem, kOptions));
     Store(profile, orchestrator::kInferenceBlock, problem, fit);

@@ -58,6 +58,20 @@ FrameworkParameters<double> ResolveFrameworkParameters(const parameters::Paramet
   return resolved;
 }
 
+FrameworkParameters<double> ParametersOf(const parameters::ParameterSet& set,
+                                         const workload::Job& job) {
+  FrameworkParameters<double> resolved =
+      ResolveFrameworkParameters(set, job.cluster.accelerator, job.framework);
+  const auto* work = std::get_if<workload::InferenceWorkload>(&job.workload);
+  if (work == nullptr || !work->captured_graphs.has_value()) return resolved;
+  InferenceParameters<double>& p = resolved.inference;
+  const double captured = kInferenceDescriptors[kDispatchParameter].initial;
+  p.dispatch_seconds = *work->captured_graphs
+                           ? std::min(p.dispatch_seconds, captured)
+                           : std::max(p.dispatch_seconds, p.eager_dispatch_seconds);
+  return resolved;
+}
+
 std::vector<std::string> FrameworkProfiles(const parameters::ParameterSet& set,
                                            absl::string_view accelerator) {
   std::set<std::string> keys;

@@ -102,6 +102,8 @@ struct InferenceGraph : Graph {
   Block decode_head;
   std::vector<DecodePoint> decode_points;  // increasing; empty when nothing is decoded
   int64_t decode_step_count = 0;           // output tokens after the first
+  double tokens_per_step = 1;              // above 1: drafts are checked together
+  double step_over_pass = 1;               // time of a step over that of its checking pass
   int64_t sequence_count = 1;              // of one replica
   int64_t prefill_sequence_count = 1;      // of one micro-batch of it
   int64_t decode_sequence_count = 1;

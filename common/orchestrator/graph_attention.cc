@@ -228,7 +228,7 @@ int GraphBuilder::DecodeAttention(int64_t context, int64_t window, Precision kv_
                        .batch_size = sequences_,
                        .query_tokens = 1,
                        .key_tokens = window > 0 ? std::min(context, window) : context,
-                       .head_count = heads_,
+                       .head_count = heads_ * query_tokens_,
                        .kv_head_count = kv_heads_,
                        .head_size = model_.head_size,
                        .causal = model_.causal,

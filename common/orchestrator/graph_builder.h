@@ -162,7 +162,8 @@ class GraphBuilder {
   // One layer's attention of a prompt's chunk to itself and to `before` tokens.
   int ChunkAttention(int64_t before, int64_t window);
 
-  // One layer's attention when one new token of each sequence attends to `context` tokens.
+  // One layer's attention when the new tokens of each sequence attend to `context` tokens: one, or
+  // several that are checked together and share its keys like the heads of a group.
   int DecodeAttention(int64_t context, int64_t window, hardware::Precision kv_precision);
 
  private:

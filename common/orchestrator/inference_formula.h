@@ -27,12 +27,14 @@ struct PricedInference {
   double prefill_send_seconds = 0;
   double decode_send_seconds = 0;
   std::vector<PricedContext> contexts;  // increasing
-  int64_t decode_step_count = 0;
+  int64_t decode_step_count = 0;  // tokens after the first
   int64_t sequence_count = 1;  // of the whole batch on one replica
   int64_t prefill_micro_batch_count = 1;
   int64_t decode_micro_batch_count = 1;
   double prefill_tokens = 0;       // of one micro-batch
   double slowest_stage_share = 1;  // of a pass through all pipeline stages
+  double tokens_per_step = 1;      // that a step yields in the mean
+  double step_over_pass = 1;       // with the drafts that its pass checks
 };
 
 // Parts that sum to Total().
@@ -123,8 +125,9 @@ InferenceTimes<T> DecodeTimes(const PricedInference& job, const InferenceParamet
   InferenceTimes<T> times = InferencePass(mean, job.decode_send_seconds, p);
   times.Scale(
       std::max(1.0, static_cast<double>(job.decode_micro_batch_count) * job.slowest_stage_share));
+  times.Scale(job.step_over_pass);
   times.framework += p.step_seconds + p.sequence_seconds * static_cast<double>(job.sequence_count);
-  times.Scale(static_cast<double>(job.decode_step_count));
+  times.Scale(static_cast<double>(job.decode_step_count) / job.tokens_per_step);
   return times;
 }
 

@@ -56,7 +56,10 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
 
   graph.decode_step_count = std::max<int64_t>(0, work.output_tokens - 1);
   if (graph.decode_step_count == 0) return graph;
-  builder.SetTokens(graph.decode_sequence_count, 1, graph.decode_sequence_count);
+  graph.tokens_per_step = serving::TokensPerStep(work.speculation);
+  graph.step_over_pass = serving::StepOverPass(work.speculation);
+  const int64_t checked = 1 + work.speculation.draft_tokens;
+  builder.SetTokens(graph.decode_sequence_count, checked, graph.decode_sequence_count * checked);
   builder.SetAbsorbed(true);
   builder.EmbeddingForward(graph.decode_embedding);
   const auto decode = [&](Block& block, bool mixture) {
@@ -70,7 +73,7 @@ InferenceGraph BuildInferenceGraph(const Job& job, const GraphOptions& options) 
   if (graph.dense_layer_count > 0) decode(graph.decode_dense, false);
   if (graph.mixture_layer_count > 0) decode(graph.decode_mixture, true);
   builder.Send(graph.decode_send, boundaries);
-  builder.HeadInference(graph.decode_head, graph.decode_sequence_count);
+  builder.HeadInference(graph.decode_head, graph.decode_sequence_count * checked);
 
   // Kernels are close to linear in the context; a few points follow their steps.
   constexpr int64_t kSegments = 4;

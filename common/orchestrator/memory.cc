@@ -6,6 +6,8 @@
 #include <cmath>
 #include <limits>
 
+#include "common/orchestrator/adapter_weights.h"
+#include "common/orchestrator/image_encoder.h"
 #include "common/orchestrator/kv_cache.h"
 #include "common/orchestrator/stage_layout.h"
 
@@ -166,7 +168,9 @@ double InferenceWeightBytes(const Job& job, const StageClass& stage) {
   const RankParameters rank = CountRankParameters(job, stage);
   const double element = ActivationBytes(job.precision);
   return element * (rank.embedding + rank.output_head + rank.norm) +
-         WeightBytes(job.precision) * (rank.matrix + rank.expert);
+         WeightBytes(job.precision) * (rank.matrix + rank.expert) + EncoderBytes(job) +
+         ResidentAdapterBytes(job) * static_cast<double>(stage.LayerCount()) /
+             static_cast<double>(job.model.layer_count);
 }
 
 // Buffers of the largest pass, of the longest prompt or the engine's budget of tokens: residual

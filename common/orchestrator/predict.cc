@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/nearest.h"
 #include "common/base/status_macros.h"
 #include "common/collectives/faults.h"
@@ -133,10 +134,11 @@ void PredictInference(const Job& job, const InferenceGraph& graph, const PortAns
   const auto& work = std::get<workload::InferenceWorkload>(job.workload);
   const PricedInference priced =
       PriceInference(graph, answers, VectorAttentionRate(job, parameters.inference));
-  const InferenceTimes<double> prefill = PrefillTimes(priced, parameters.inference);
-  const InferenceTimes<double> decode = DecodeTimes(priced, parameters.inference);
+  InferenceTimes<double> prefill = PrefillTimes(priced, parameters.inference);
+  InferenceTimes<double> decode = DecodeTimes(priced, parameters.inference);
   InferenceTimes<double> times = prefill;
   times.Add(decode);
+  const double stretch = 1 / (1 - work.background_share);
   prediction.breakdown = {{"matrix_multiply", times.matrix_multiply},
                           {"attention", times.attention},
                           {"memory_bound", times.memory_bound},
@@ -144,11 +146,14 @@ void PredictInference(const Job& job, const InferenceGraph& graph, const PortAns
                           {"expert_parallel_exposed", times.expert_parallel_exposed},
                           {"pipeline_send", times.pipeline_send},
                           {"framework", times.framework}};
+  if (work.background_share > 0) {
+    prediction.breakdown.push_back({"background", (stretch - 1) * times.Total()});
+  }
   prediction.total_seconds = Sum(prediction.breakdown);
-  prediction.time_to_first_token_seconds = prefill.Total();
-  const double steps = static_cast<double>(graph.decode_step_count);
+  prediction.time_to_first_token_seconds = stretch * prefill.Total();
   if (graph.decode_step_count > 0) {
-    prediction.inter_token_latency_seconds = decode.Total() / steps;
+    prediction.inter_token_latency_seconds =
+        stretch * decode.Total() / static_cast<double>(graph.decode_step_count);
   }
   const int64_t tokens = work.output_tokens > 0 ? work.output_tokens : work.prompt_tokens;
   prediction.tokens_per_second =
@@ -157,6 +162,7 @@ void PredictInference(const Job& job, const InferenceGraph& graph, const PortAns
   SetIntervals(parameters, TotalAnswer(job), prediction);
 
   BindingShares shares;
+  const double steps = static_cast<double>(graph.decode_step_count) / graph.tokens_per_step;
   const double dense = static_cast<double>(graph.dense_layer_count);
   const double mixture = static_cast<double>(graph.mixture_layer_count);
   shares.AddBlock(graph.prefill_dense, answers, dense);
@@ -179,7 +185,24 @@ void PredictInference(const Job& job, const InferenceGraph& graph, const PortAns
   shares.AddCollectives(graph.prefill_send, answers, 1);
   shares.AddCollectives(graph.decode_send, answers, steps);
   shares.Add("framework", times.framework);
+  shares.Add("background", (stretch - 1) * times.Total());
   prediction.binding = shares.Largest();
+}
+
+// Times beside another job are upper bounds; where that job never stands in the way they are those
+// of the job alone, so that the low ends of the intervals lie below those.
+void NoteBackground(double share, Prediction& prediction) {
+  if (share <= 0) return;
+  const double alone = 1 - share;
+  prediction.interval_low_seconds *= alone;
+  for (auto* interval :
+       {&prediction.time_to_first_token_interval, &prediction.inter_token_latency_interval}) {
+    if (interval->has_value()) (*interval)->low *= alone;
+  }
+  prediction.warnings.push_back(absl::StrFormat(
+      "a job beside this one takes %.0f %% of the GPUs' time: times are upper bounds, alone steps "
+      "take %.0f %% of them",
+      100 * share, 100 * alone));
 }
 
 absl::Status CheckProfile(const Job& job, const parameters::ParameterSet& set,
@@ -316,6 +339,8 @@ PricedInference PriceInference(const InferenceGraph& graph, const PortAnswers& a
   priced.prefill.AddScaled(PriceBlock(graph.prefill_head, answers), 1);
   priced.prefill_send_seconds = PriceCollectives(graph.prefill_send, answers);
   priced.decode_step_count = graph.decode_step_count;
+  priced.tokens_per_step = graph.tokens_per_step;
+  priced.step_over_pass = graph.step_over_pass;
   priced.sequence_count = graph.sequence_count;
   priced.prefill_micro_batch_count = graph.sequence_count / graph.prefill_sequence_count;
   priced.decode_micro_batch_count = graph.sequence_count / graph.decode_sequence_count;
@@ -368,8 +393,7 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
   Prediction prediction;
   prediction.parameter_set = set->version();
   SEXTANT_RETURN_IF_ERROR(CheckProfile(job, *set, options, prediction));
-  const FrameworkParameters<double> parameters =
-      ResolveFrameworkParameters(*set, job.cluster.accelerator, job.framework);
+  const FrameworkParameters<double> parameters = ParametersOf(*set, job);
   const GraphOptions graph_options = OptionsFor(job, parameters);
 
   if (job.IsTraining()) {
@@ -383,7 +407,8 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
     SEXTANT_ASSIGN_OR_RETURN(const PortAnswers answers,
                              AskPorts(graph, job, operator_cost, network_time));
     NoteExtrapolation(answers, parameters, job, prediction);
-    PredictServing(job, graph, answers, parameters, prediction);
+    SEXTANT_RETURN_IF_ERROR(
+        PredictServing(job, graph, answers, parameters, options.serving_progress, prediction));
     SetIntervals(parameters, TotalAnswer(job), prediction);
   } else {
     const InferenceGraph graph = BuildInferenceGraph(job, graph_options);
@@ -391,6 +416,10 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
                              AskPorts(graph, job, operator_cost, network_time));
     NoteExtrapolation(answers, parameters, job, prediction);
     PredictInference(job, graph, answers, parameters, prediction);
+  }
+  if (!job.IsTraining()) {
+    NoteBackground(std::get<workload::InferenceWorkload>(job.workload).background_share,
+                   prediction);
   }
   if (options.sensitivities && !job.serving.has_value()) {
     SEXTANT_ASSIGN_OR_RETURN(prediction.sensitivities,

@@ -19,6 +19,8 @@ struct PredictOptions {
   // Prediction::sensitivities are answered, for twelve more questions to the ports. A run of a
   // serving load has none.
   bool sensitivities = false;
+  // Told how far the run of a serving load is; a status that is not OK ends the prediction with it.
+  serving::ProgressCheck serving_progress;
 };
 
 // What will `job` do? Validates the job, builds its operator graph, asks each port once, and lays

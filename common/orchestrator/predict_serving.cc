@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "absl/strings/str_format.h"
+#include "common/base/status_macros.h"
+#include "common/orchestrator/adapter_weights.h"
 #include "common/orchestrator/inference_formula.h"
 #include "common/orchestrator/memory.h"
 #include "common/orchestrator/pricing.h"
@@ -52,13 +54,13 @@ class Pricer {
     return Line(std::move(tokens), std::move(seconds));
   }
   Line Heads() const {
-    std::vector<double> sequences = {0};
+    std::vector<double> tokens = {0};
     std::vector<double> seconds = {0};
     for (const HeadPoint& point : graph_.heads) {
-      sequences.push_back(static_cast<double>(point.sequence_count));
+      tokens.push_back(static_cast<double>(point.token_count));
       seconds.push_back(Seconds(PriceBlock(point.head, answers_)));
     }
-    return Line(std::move(sequences), std::move(seconds));
+    return Line(std::move(tokens), std::move(seconds));
   }
   // Attention of all layers; `vector_rate` as of DecodeAttentionSeconds.
   double Attention(const AttentionPoint& point, double vector_rate = 0) const {
@@ -93,6 +95,35 @@ class Pricer {
   const InferenceParameters<double>& p_;
 };
 
+// Of one image encoder over images that it takes together.
+Line ImageEncoding(const serving::Images& images, const StepGraph& graph, const Pricer& pricer,
+                   const PortAnswers& answers) {
+  std::vector<double> counts = {0};
+  std::vector<double> seconds = {0};
+  for (size_t i = 0; i < graph.image_counts.size(); ++i) {
+    counts.push_back(static_cast<double>(graph.image_counts[i]));
+    seconds.push_back(static_cast<double>(images.encoder_layer_count) *
+                      pricer.Seconds(PriceBlock(graph.image_layers[i], answers)));
+  }
+  return Line(std::move(counts), std::move(seconds));
+}
+
+// What adapters add to a step: their kernels; their weights, read once each; two operations for
+// each weight and token; and their way to the device where they are not resident.
+void PriceAdapters(const Job& job, const StepGraph& graph, const PortAnswers& answers,
+                   serving::StepTables& tables) {
+  const serving::Adapters& adapters = job.serving->adapters;
+  if (adapters.count == 0) return;
+  const hardware::Accelerator& device = job.cluster.accelerator;
+  const double weights = AdapterParameters(job.model, adapters.rank, job.plan.tensor_parallel_size);
+  tables.adapter_kernels =
+      static_cast<double>(graph.full_attention_layer_count + graph.windowed_layer_count) *
+      PriceBlock(graph.adapter_kernels, answers).memory_bound_seconds;
+  tables.adapter_read = 2 * weights / device.hbm_bandwidth_bytes_per_second;
+  tables.adapter_token = 2 * weights / device.MatrixRate(hardware::Precision::kBf16);
+  tables.adapter_load = 2 * weights / device.pcie_bandwidth_bytes_per_second;
+}
+
 Line Transfers(const StepGraph& graph, const PortAnswers& answers) {
   if (graph.transfer.empty()) return {};
   std::vector<double> seconds;
@@ -100,6 +131,10 @@ Line Transfers(const StepGraph& graph, const PortAnswers& answers) {
     seconds.push_back(answers.collectives[static_cast<size_t>(index)].seconds);
   }
   return Line(Doubles(graph.transfer_tokens), std::move(seconds));
+}
+
+int64_t ReplicaImages(const serving::Images& images) {
+  return images.encoder_gpu_count == 0 ? images.per_request : 0;
 }
 
 void NoteSaturation(const serving::ServingReport& report, Prediction& prediction) {
@@ -144,9 +179,10 @@ serving::EngineSchedule ScheduleFor(const serving::ServingLoad& load,
                                     .prefill_first = p.prefill_first >= 0.5});
 }
 
-serving::StepTables PriceSteps(const StepGraph& graph, const PortAnswers& answers,
-                               const InferenceParameters<double>& parameters,
-                               double vector_attention_rate, int64_t pipeline_parallel_size) {
+serving::StepTables PriceSteps(const Job& job, const StepGraph& graph, const PortAnswers& answers,
+                               const InferenceParameters<double>& parameters) {
+  const auto& work = std::get<workload::InferenceWorkload>(job.workload);
+  const double vector_attention_rate = VectorAttentionRate(job, parameters);
   const Pricer pricer(graph, answers, parameters);
   serving::StepTables tables;
   tables.prompt_pass = pricer.Passes(graph.prompt_passes);
@@ -165,28 +201,46 @@ serving::StepTables PriceSteps(const StepGraph& graph, const PortAnswers& answer
   tables.engine_step = parameters.step_seconds;
   tables.engine_prefill = std::max(0.0, parameters.prefill_seconds - parameters.step_seconds);
   tables.engine_per_sequence = parameters.sequence_seconds;
-  tables.pipeline_stages = pipeline_parallel_size;
+  PriceAdapters(job, graph, answers, tables);
+  if (job.serving->images.encoder_gpu_count == 0) {
+    tables.images = ImageEncoding(job.serving->images, graph, pricer, answers);
+  }
+  tables.pipeline_stages = job.plan.pipeline_parallel_size;
+  tables.draft_share = serving::StepOverPass(work.speculation) - 1;
+  tables.stretch = 1 / (1 - work.background_share);
   return tables;
 }
 
-void PredictServing(const Job& job, const StepGraph& graph, const PortAnswers& answers,
-                    const FrameworkParameters<double>& parameters, Prediction& prediction) {
+absl::Status PredictServing(const Job& job, const StepGraph& graph, const PortAnswers& answers,
+                            const FrameworkParameters<double>& parameters,
+                            const serving::ProgressCheck& check, Prediction& prediction) {
   const auto& work = std::get<workload::InferenceWorkload>(job.workload);
   const serving::ServingLoad& load = *job.serving;
   const int64_t replicas = job.plan.data_parallel_size;
   const int64_t capacity = KvCacheCapacityTokens(job, parameters.memory);
-  const serving::StepCost cost(PriceSteps(graph, answers, parameters.inference,
-                                          VectorAttentionRate(job, parameters.inference),
-                                          job.plan.pipeline_parallel_size));
-  const serving::Fleet fleet{.limits = {.kv_capacity_tokens = capacity / replicas,
-                                        .page_tokens = work.kv_cache_page_tokens,
-                                        .schedule = ScheduleFor(load, parameters),
-                                        .shared_prefix_tokens = load.shared_prefix_tokens},
-                             .replica_count = replicas,
-                             .prefill_replica_count = load.prefill_replica_count,
-                             .transfer_seconds = Transfers(graph, answers)};
-  serving::ServingReport report =
-      serving::Simulate(load, work.prompt_tokens, work.output_tokens, fleet, cost);
+  const serving::StepCost cost(PriceSteps(job, graph, answers, parameters.inference));
+  serving::Fleet fleet{.limits = {.kv_capacity_tokens = capacity / replicas,
+                                  .page_tokens = work.kv_cache_page_tokens,
+                                  .schedule = ScheduleFor(load, parameters),
+                                  .shared_prefix_tokens = load.shared_prefix_tokens,
+                                  .speculation = work.speculation,
+                                  .seed = load.seed,
+                                  .adapters = load.adapters,
+                                  .images_per_request = ReplicaImages(load.images)},
+                       .replica_count = replicas,
+                       .prefill_replica_count = load.prefill_replica_count,
+                       .transfer_seconds = Transfers(graph, answers)};
+  if (load.images.per_request > 0 && load.images.encoder_gpu_count > 0) {
+    const Pricer pricer(graph, answers, parameters.inference);
+    fleet.encoder_count = load.images.encoder_gpu_count;
+    fleet.encoder_seconds = ImageEncoding(load.images, graph, pricer, answers)
+                                .At(static_cast<double>(load.images.per_request));
+    fleet.embedding_seconds =
+        answers.collectives[static_cast<size_t>(graph.embedding_transfer)].seconds;
+  }
+  SEXTANT_ASSIGN_OR_RETURN(
+      serving::ServingReport report,
+      serving::Simulate(load, work.prompt_tokens, work.output_tokens, fleet, cost, check));
   prediction.breakdown = {{"prefill_steps", report.prefill_seconds},
                           {"mixed_steps", report.mixed_seconds},
                           {"decode_steps", report.decode_seconds},
@@ -205,6 +259,7 @@ void PredictServing(const Job& job, const StepGraph& graph, const PortAnswers& a
   NoteSaturation(report, prediction);
   prediction.binding = Binding(graph, answers, report);
   prediction.serving = std::move(report);
+  return absl::OkStatus();
 }
 
 Job AsBatch(const Job& job, const Prediction& prediction) {
@@ -218,6 +273,7 @@ Job AsBatch(const Job& job, const Prediction& prediction) {
 Job LargestBatch(const Job& job, const Prediction& prediction,
                  const serving::EngineSchedule& schedule) {
   Job batch = AsBatch(job, prediction);
+  batch.serving = job.serving;  // adapters and an encoder lie beside the weights
   auto& work = std::get<workload::InferenceWorkload>(batch.workload);
   const int64_t per_request = std::max<int64_t>(1, work.prompt_tokens + work.output_tokens);
   const int64_t held = prediction.kv_cache_capacity_tokens.value_or(0) / per_request;

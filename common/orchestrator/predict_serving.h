@@ -16,14 +16,17 @@ serving::EngineSchedule ScheduleFor(const serving::ServingLoad& load,
                                     const FrameworkParameters<double>& parameters);
 
 // Seconds of engine steps from a priced step graph.
-serving::StepTables PriceSteps(const StepGraph& graph, const PortAnswers& answers,
-                               const InferenceParameters<double>& parameters,
-                               double vector_attention_rate, int64_t pipeline_parallel_size);
+serving::StepTables PriceSteps(const workload::Job& job, const StepGraph& graph,
+                               const PortAnswers& answers,
+                               const InferenceParameters<double>& parameters);
 
 // Runs the serving load of a valid job on the priced engine and fills what a prediction says of it
 // but interval, memory and utilisation. Deterministic.
-void PredictServing(const workload::Job& job, const StepGraph& graph, const PortAnswers& answers,
-                    const FrameworkParameters<double>& parameters, Prediction& prediction);
+// Errors are those of `check`.
+absl::Status PredictServing(const workload::Job& job, const StepGraph& graph,
+                            const PortAnswers& answers,
+                            const FrameworkParameters<double>& parameters,
+                            const serving::ProgressCheck& check, Prediction& prediction);
 
 // The job as one batch of all completed requests, whose arithmetic is that of the run.
 workload::Job AsBatch(const workload::Job& job, const Prediction& prediction);

@@ -80,8 +80,7 @@ class Search {
 
   absl::StatusOr<ServingSize> Run() {
     SEXTANT_ASSIGN_OR_RETURN(const auto set, operator_cost_.CurrentParameters());
-    const FrameworkParameters<double> parameters =
-        ResolveFrameworkParameters(*set, job_.cluster.accelerator, job_.framework);
+    const FrameworkParameters<double> parameters = ParametersOf(*set, job_);
     absl::Status wrong = absl::OkStatus();
     bool valid = false;
     for (const Layout& layout : Layouts()) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "common/orchestrator/graph_builder.h"
+#include "common/orchestrator/image_encoder.h"
 #include "common/orchestrator/kv_cache.h"
 
 namespace sextant::orchestrator {
@@ -44,6 +45,7 @@ class StepGraphBuilder {
       : job_(job),
         work_(std::get<workload::InferenceWorkload>(job.workload)),
         schedule_(options.schedule),
+        checked_(1 + work_.speculation.draft_tokens),
         builder_(job, options, graph_) {}
 
   StepGraph Build() && {
@@ -58,16 +60,22 @@ class StepGraphBuilder {
       graph_.prompt_passes.push_back(Pass(tokens, /*decode=*/false));
     }
     const std::vector<int64_t> batches =
-        Sizes(1, std::max<int64_t>(2, schedule_.max_batch_sequences), 2);
-    for (const int64_t sequences : batches) {
-      graph_.decode_passes.push_back(Pass(sequences, /*decode=*/true));
-      HeadPoint head{.sequence_count = sequences};
-      builder_.HeadInference(head.head, sequences);
+        Sizes(1, std::max<int64_t>(2, schedule_.max_batch_sequences * checked_), 2);
+    for (const int64_t tokens : batches) {
+      graph_.decode_passes.push_back(Pass(tokens, /*decode=*/true));
+      HeadPoint head{.token_count = tokens};
+      builder_.HeadInference(head.head, tokens);
       graph_.heads.push_back(std::move(head));
     }
     AddDecodeAttention(longest);
     AddPromptAttention(longest);
     if (load.prefill_replica_count > 0) AddTransfers(longest);
+    if (load.adapters.count > 0) {
+      // Shrink and expand of the four attention projections, each a small kernel.
+      builder_.Memory(graph_.adapter_kernels, operator_cost::MemoryBoundKind::kCopy, 1,
+                      load.adapters.rank, 8);
+    }
+    if (load.images.per_request > 0) AddImages(load.images);
     return std::move(graph_);
   }
 
@@ -75,7 +83,7 @@ class StepGraphBuilder {
   PassPoint Pass(int64_t tokens, bool decode) {
     PassPoint point{.token_count = tokens};
     if (decode) {
-      builder_.SetTokens(tokens, 1, tokens);
+      builder_.SetTokens(CeilDivide(tokens, checked_), std::min(tokens, checked_), tokens);
     } else {
       builder_.SetTokens(1, tokens, tokens);
     }
@@ -99,7 +107,7 @@ class StepGraphBuilder {
     graph_.decode_sequences = Sizes(1, std::max<int64_t>(2, schedule_.max_batch_sequences), 4);
     graph_.decode_contexts = Sizes(64, std::max<int64_t>(128, longest), 4);
     for (const int64_t sequences : graph_.decode_sequences) {
-      builder_.SetTokens(sequences, 1, sequences);
+      builder_.SetTokens(sequences, checked_, sequences * checked_);
       for (const int64_t context : graph_.decode_contexts) {
         AttentionPoint point;
         if (graph_.full_attention_layer_count > 0) {
@@ -165,9 +173,30 @@ class StepGraphBuilder {
     }
   }
 
+  // One request's images alone, and as many as a step may bring.
+  void AddImages(const serving::Images& images) {
+    const Job encoder = EncoderJob(job_);
+    const GraphOptions options;
+    GraphBuilder builder(encoder, options, graph_);
+    for (const int64_t count : Sizes(1, std::max<int64_t>(16, 4 * images.per_request), 2)) {
+      builder.SetTokens(count, images.encoder_tokens, count * images.encoder_tokens);
+      graph_.image_counts.push_back(count);
+      builder.LayerForward(graph_.image_layers.emplace_back(), /*mixture=*/false);
+    }
+    if (images.encoder_gpu_count == 0) return;
+    const double bytes = 2 * static_cast<double>(images.per_request * images.prompt_tokens) *
+                         static_cast<double>(job_.model.hidden_size);
+    const Placement other_node{.group_size = 2, .ranks_per_node = 1, .groups_per_node = 1};
+    graph_.embedding_transfer = builder_
+                                    .Communicate(CollectiveKind::kSendReceive, bytes, other_node,
+                                                 CommunicationClass::kTensor)
+                                    .index;
+  }
+
   const Job& job_;
   const workload::InferenceWorkload& work_;
   const serving::EngineSchedule schedule_;
+  const int64_t checked_;  // tokens of a decoding sequence in one step
   StepGraph graph_;
   GraphBuilder builder_;
 };

@@ -19,7 +19,7 @@ struct PassPoint {
   std::vector<CollectiveUse> send;  // all stage boundaries
 };
 struct HeadPoint {
-  int64_t sequence_count = 0;
+  int64_t token_count = 0;
   Block head;
 };
 // One attention kernel of a layer.
@@ -45,6 +45,10 @@ struct StepGraph : Graph {
   AttentionPoint smallest_chunk;
   std::vector<int64_t> transfer_tokens;  // caches handed from one replica to another
   std::vector<int> transfer;             // collective of each
+  Block adapter_kernels;                 // that one layer's attention needs for its adapters
+  std::vector<int64_t> image_counts;     // encoded together, increasing
+  std::vector<Block> image_layers;       // one layer of the encoder over so many
+  int embedding_transfer = -1;           // collective that hands a request's images to a replica
   int64_t dense_layer_count = 0;
   int64_t mixture_layer_count = 0;
   int64_t full_attention_layer_count = 0;

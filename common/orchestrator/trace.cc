@@ -110,13 +110,19 @@ Trace TraceTraining(const PricedTraining& priced, const TrainingParameters<doubl
   return trace;
 }
 
-Trace TraceInference(const PricedInference& priced, const InferenceParameters<double>& p) {
+Trace TraceInference(const PricedInference& priced, const InferenceParameters<double>& p,
+                     double background_share) {
   Trace trace;
   trace.tracks = {"batch of requests"};
   Track track(0, &trace);
-  track.Add("prefill", PartsOf(PrefillTimes(priced, p)));
-  track.Add(absl::StrCat(priced.decode_step_count, " decode steps"),
-            PartsOf(DecodeTimes(priced, p)));
+  const InferenceTimes<double> prefill = PrefillTimes(priced, p);
+  const InferenceTimes<double> decode = DecodeTimes(priced, p);
+  track.Add("prefill", PartsOf(prefill));
+  track.Add(absl::StrCat("decode of ", priced.decode_step_count, " tokens"), PartsOf(decode));
+  if (background_share > 0) {
+    track.Add("background",
+              (prefill.Total() + decode.Total()) * background_share / (1 - background_share));
+  }
   return trace;
 }
 
@@ -130,8 +136,7 @@ absl::StatusOr<Trace> TraceJob(const Job& job, OperatorCostPort& operator_cost,
         "a serving load has no trace; leave out serving to trace one batch of requests");
   }
   SEXTANT_ASSIGN_OR_RETURN(const auto set, operator_cost.CurrentParameters());
-  const FrameworkParameters<double> parameters =
-      ResolveFrameworkParameters(*set, job.cluster.accelerator, job.framework);
+  const FrameworkParameters<double> parameters = ParametersOf(*set, job);
   if (job.IsTraining()) {
     SEXTANT_ASSIGN_OR_RETURN(const PricedTraining priced,
                              AskTraining(job, parameters, operator_cost, network_time));
@@ -139,7 +144,8 @@ absl::StatusOr<Trace> TraceJob(const Job& job, OperatorCostPort& operator_cost,
   }
   SEXTANT_ASSIGN_OR_RETURN(const PricedInference priced,
                            AskInference(job, parameters, operator_cost, network_time));
-  return TraceInference(priced, parameters.inference);
+  return TraceInference(priced, parameters.inference,
+                        std::get<workload::InferenceWorkload>(job.workload).background_share);
 }
 
 }  // namespace sextant::orchestrator

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "common/serving/serving_load.h"
+#include "common/serving/speculation.h"
 #include "common/serving/step_cost.h"
 
 namespace sextant::serving {
@@ -16,7 +17,11 @@ struct EngineLimits {
   int64_t page_tokens = 16;
   EngineSchedule schedule;
   int64_t shared_prefix_tokens = 0;
-  bool prefill_only = false;  // of a pool that hands sequences on after their first token
+  Speculation speculation;
+  int64_t seed = 1;  // of what drafts are accepted
+  Adapters adapters;
+  int64_t images_per_request = 0;  // encoded with the first piece of a prompt
+  bool prefill_only = false;       // of a pool that hands sequences on after their first token
 };
 
 // What came out of a step for one request.
@@ -49,6 +54,10 @@ class Engine {
 
   int64_t preemption_count() const { return preemption_count_; }
   int64_t peak_pages() const { return peak_pages_; }
+  // Sequences that decoded in a step, and the tokens that this yielded; summed over steps.
+  int64_t decoded_sequences() const { return decoded_sequences_; }
+  int64_t decoded_tokens() const { return decoded_tokens_; }
+  int64_t adapter_load_count() const { return adapter_load_count_; }
   int64_t total_pages() const { return total_pages_; }
   const StepLoad& last_step() const { return step_; }
 
@@ -63,10 +72,20 @@ class Engine {
   };
 
   int64_t Known(const Sequence& s) const;  // prompt and output tokens so far
+  bool Decodes(const Sequence& s) const { return s.generated > 0 && s.computed + 1 == Known(s); }
+  // New tokens that a step may give it: the rest of what is known, and drafts where it decodes.
+  int64_t Wanted(const Sequence& s) const;
+  // Drafts of a decoding sequence's planned tokens that stand. A function of seed, request and
+  // place: what else runs does not change it.
+  int64_t Accepted(const Sequence& s) const;
   int64_t PagesFor(const Sequence& s, int64_t tokens) const;
   bool Before(const Sequence& a, const Sequence& b) const;  // by priority, then arrival
   bool Reserve(Sequence& s, int64_t tokens);
   void Preempt();
+  // Makes the adapter of a request one of the resident ones, in the place of that which was used
+  // longest ago; false where running sequences use all of them.
+  bool HoldAdapter(int64_t request);
+  void ReleaseAdapter(int64_t request);
   void PlanRunning(int64_t* budget, bool prompts_only);
   void Admit(int64_t* budget);
   void Plan(Sequence& s, int64_t tokens, int64_t* budget);
@@ -83,6 +102,17 @@ class Engine {
   bool preempted_in_step_ = false;
   int64_t preemption_count_ = 0;
   int64_t peak_pages_ = 0;
+  struct AdapterState {
+    int64_t users = 0;       // running sequences
+    int64_t last_step = -1;  // that used it; -1: not resident
+  };
+  std::vector<AdapterState> adapters_;
+  int64_t resident_adapters_ = 0;
+  int64_t adapter_loads_in_step_ = 0;
+  int64_t adapter_load_count_ = 0;
+  int64_t step_index_ = 0;
+  int64_t decoded_sequences_ = 0;
+  int64_t decoded_tokens_ = 0;
   StepLoad step_;
 };
 

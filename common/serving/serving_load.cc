@@ -38,6 +38,26 @@ int64_t Spread(int64_t tokens, double spread, Random& random) {
   return std::max<int64_t>(tokens > 0 ? 1 : 0, std::llround(static_cast<double>(tokens) * factor));
 }
 
+// Draws adapters by their popularity.
+class AdapterChoice {
+ public:
+  explicit AdapterChoice(const Adapters& adapters) {
+    double sum = 0;
+    for (int64_t i = 1; i <= adapters.count; ++i) {
+      sum += std::pow(static_cast<double>(i), -adapters.popularity_exponent);
+      cumulative_.push_back(sum);
+    }
+  }
+  int64_t Draw(Random& random) const {
+    if (cumulative_.empty()) return 0;
+    const double at = random.Uniform() * cumulative_.back();
+    return std::upper_bound(cumulative_.begin(), cumulative_.end() - 1, at) - cumulative_.begin();
+  }
+
+ private:
+  std::vector<double> cumulative_;
+};
+
 template <typename T>
 void Between(base::Violations& violations, absl::string_view field, T value, T low, T high) {
   if (value >= low && value <= high) return;
@@ -59,6 +79,29 @@ void ValidateTrace(base::Violations& violations, const ServingLoad& load) {
                      int64_t{1} << 30);
     Between<int64_t>(violations, path + "output_tokens", request.output_tokens, 0,
                      int64_t{1} << 30);
+  }
+}
+
+void ValidateAdapters(base::Violations& violations, const Adapters& a) {
+  Between<int64_t>(violations, "adapters.count", a.count, 0, kMaxRequests);
+  Between<int64_t>(violations, "adapters.rank", a.rank, 1, 1024);
+  Between<int64_t>(violations, "adapters.resident_count", a.resident_count, 0, kMaxRequests);
+  Between(violations, "adapters.popularity_exponent", a.popularity_exponent, 0.0, 10.0);
+}
+
+void ValidateImages(base::Violations& violations, const Images& i) {
+  Between<int64_t>(violations, "images.per_request", i.per_request, 0, 1024);
+  Between<int64_t>(violations, "images.prompt_tokens", i.prompt_tokens, 0, 1 << 20);
+  Between<int64_t>(violations, "images.encoder_layer_count", i.encoder_layer_count, 1, 1000);
+  Between<int64_t>(violations, "images.encoder_hidden_size", i.encoder_hidden_size, 1, 1 << 16);
+  Between<int64_t>(violations, "images.encoder_ffn_size", i.encoder_ffn_size, 1, 1 << 18);
+  Between<int64_t>(violations, "images.encoder_head_count", i.encoder_head_count, 1, 1024);
+  Between<int64_t>(violations, "images.encoder_tokens", i.encoder_tokens, 1, 1 << 20);
+  Between<int64_t>(violations, "images.encoder_gpu_count", i.encoder_gpu_count, 0, 100'000);
+  if (i.encoder_head_count > 0 && i.encoder_hidden_size % i.encoder_head_count != 0) {
+    violations.Add("images.encoder_head_count",
+                   absl::StrCat("is ", i.encoder_head_count,
+                                " but must divide encoder_hidden_size ", i.encoder_hidden_size));
   }
 }
 
@@ -110,6 +153,8 @@ absl::Status ValidateServingLoad(const ServingLoad& load, int64_t replica_count)
   Between(violations, "think_seconds", load.think_seconds, 0.0, 1e6);
   Between<int64_t>(violations, "shared_prefix_tokens", load.shared_prefix_tokens, 0,
                    int64_t{1} << 30);
+  ValidateAdapters(violations, load.adapters);
+  ValidateImages(violations, load.images);
   Between(violations, "time_to_first_token_limit_seconds", load.time_to_first_token_limit_seconds,
           0.0, 1e9);
   Between(violations, "inter_token_latency_limit_seconds", load.inter_token_latency_limit_seconds,
@@ -139,11 +184,15 @@ int64_t RequestCount(const ServingLoad& load) {
 
 std::vector<Request> MakeRequests(const ServingLoad& load, int64_t prompt_tokens,
                                   int64_t output_tokens) {
+  // A stream of its own: adapters change neither arrivals nor lengths.
+  Random adapter_random(~load.seed);
+  const AdapterChoice adapters(load.adapters);
   if (load.arrival == Arrival::kTrace) {
     std::vector<Request> requests = load.trace;
     std::stable_sort(requests.begin(), requests.end(), [](const Request& a, const Request& b) {
       return a.arrival_seconds < b.arrival_seconds;
     });
+    for (Request& request : requests) request.adapter = adapters.Draw(adapter_random);
     return requests;
   }
   Random random(load.seed);
@@ -154,6 +203,7 @@ std::vector<Request> MakeRequests(const ServingLoad& load, int64_t prompt_tokens
     Request& request = requests[static_cast<size_t>(i)];
     request.prompt_tokens = Spread(prompt_tokens, load.length_spread, random);
     request.output_tokens = Spread(output_tokens, load.length_spread, random);
+    request.adapter = adapters.Draw(adapter_random);
     if (load.arrival == Arrival::kPoisson) {
       now += -std::log1p(-random.Uniform()) / load.requests_per_second;
       request.arrival_seconds = now;

@@ -22,6 +22,7 @@ struct Request {
   int64_t output_tokens = 0;
   int64_t priority = 0;      // smaller goes first
   double think_seconds = 0;  // closed loop: of the client, before this request
+  int64_t adapter = 0;       // of ServingLoad::adapters, the most popular first
 
   friend bool operator==(const Request&, const Request&) = default;
 };
@@ -34,6 +35,33 @@ struct EngineSchedule {
   bool prefill_first = false;   // true: decode waits while prompts are at hand
 
   friend bool operator==(const EngineSchedule&, const EngineSchedule&) = default;
+};
+
+// Low-rank adapters of one base model (LoRA, Hu et al. 2021) on its attention projections; each
+// request uses one of them.
+struct Adapters {
+  int64_t count = 0;  // that requests ask for; 0: none
+  int64_t rank = 16;
+  int64_t resident_count = 0;      // that a replica holds at once; 0: all
+  double popularity_exponent = 0;  // the i-th of them is asked for in proportion to i^-x (Zipf)
+
+  int64_t Resident() const { return resident_count > 0 ? resident_count : count; }
+  friend bool operator==(const Adapters&, const Adapters&) = default;
+};
+
+// Images of a request, and the encoder that turns each of them into tokens of the prompt. The
+// defaults are CLIP ViT-L/14 at 336 pixels (Radford et al. 2021), as LLaVA-1.5 uses it.
+struct Images {
+  int64_t per_request = 0;
+  int64_t prompt_tokens = 576;  // of the stated prompt that one image becomes
+  int64_t encoder_layer_count = 24;
+  int64_t encoder_hidden_size = 1024;
+  int64_t encoder_ffn_size = 4096;
+  int64_t encoder_head_count = 16;
+  int64_t encoder_tokens = 577;   // patches and class token of one image
+  int64_t encoder_gpu_count = 0;  // beside the job's, an encoder on each; 0: the replicas encode
+
+  friend bool operator==(const Images&, const Images&) = default;
 };
 
 // How requests come, and what the engine is told to do with them.
@@ -55,6 +83,8 @@ struct ServingLoad {
   std::optional<bool> prefill_first;
   int64_t shared_prefix_tokens = 0;   // of every prompt; computed once, then found in the cache
   int64_t prefill_replica_count = 0;  // of the replicas; above 0: prefill and decode apart
+  Adapters adapters;
+  Images images;
   double time_to_first_token_limit_seconds = 0;  // 0: none. Goodput counts requests within limits
   double inter_token_latency_limit_seconds = 0;
 

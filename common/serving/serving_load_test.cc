@@ -96,5 +96,25 @@ TEST(ValidateServingLoad, NamesEveryViolation) {
   EXPECT_FALSE(ValidateServingLoad({.arrival = Arrival::kTrace}, 1).ok());
 }
 
+// Adapters are a draw beside arrivals and lengths; Zipf's weights 1 and 1/2 make 2 : 1.
+TEST(MakeRequests, AdaptersFollowTheirPopularityAndChangeNothingElse) {
+  const ServingLoad plain{.arrival = Arrival::kPoisson,
+                          .requests_per_second = 10,
+                          .request_count = 30000,
+                          .length_spread = 0.3};
+  ServingLoad adapted = plain;
+  adapted.adapters = {.count = 2, .popularity_exponent = 1};
+  const std::vector<Request> without = MakeRequests(plain, 100, 10);
+  const std::vector<Request> with = MakeRequests(adapted, 100, 10);
+  int64_t first = 0;
+  for (size_t i = 0; i < with.size(); ++i) {
+    EXPECT_EQ(with[i].arrival_seconds, without[i].arrival_seconds);
+    EXPECT_EQ(with[i].prompt_tokens, without[i].prompt_tokens);
+    ASSERT_TRUE(with[i].adapter == 0 || with[i].adapter == 1);
+    first += with[i].adapter == 0;
+  }
+  EXPECT_NEAR(static_cast<double>(first), 20000, 330);  // 4 sigma: 327
+}
+
 }  // namespace
 }  // namespace sextant::serving

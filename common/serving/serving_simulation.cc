@@ -9,11 +9,14 @@
 #include <utility>
 #include <vector>
 
+#include "common/base/status_macros.h"
+
 namespace sextant::serving {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 constexpr double kSaturatedFraction = 0.95;
+constexpr int64_t kStepsPerCheck = 1000;
 
 Percentiles Summarize(std::vector<double> values) {
   if (values.empty()) return {};
@@ -41,10 +44,10 @@ class Simulation {
     report_.offered_request_count = static_cast<int64_t>(requests_.size());
   }
 
-  ServingReport Run() {
+  absl::StatusOr<ServingReport> Run(const ProgressCheck& check) {
     for (size_t i = 0; i < requests_.size(); ++i) {
       if (requests_[i].arrival_seconds == kNever) break;
-      arrivals_.push({requests_[i].arrival_seconds, static_cast<int64_t>(i), false});
+      arrivals_.push({requests_[i].arrival_seconds, static_cast<int64_t>(i), Ready::kArrived});
       next_request_ = static_cast<int64_t>(i) + 1;
     }
     while (true) {
@@ -65,6 +68,13 @@ class Simulation {
       }
       for (Replica& r : replicas_) {
         if (r.until == kNever && r.engine.HasWork()) Begin(r);
+      }
+      if (check && report_.step_count >= next_check_) {
+        next_check_ = report_.step_count + kStepsPerCheck;
+        SEXTANT_RETURN_IF_ERROR(check({.simulated_seconds = now_,
+                                       .completed_request_count = report_.completed_request_count,
+                                       .offered_request_count = report_.offered_request_count,
+                                       .step_count = report_.step_count}));
       }
     }
     return Report();
@@ -93,10 +103,11 @@ class Simulation {
     double begun = 0;
     double busy_seconds = 0;
   };
+  enum class Ready : int { kArrived, kEncoded, kPrefilled };
   struct Event {
     double time = 0;
     int64_t request = 0;
-    bool prefilled = false;
+    Ready ready = Ready::kArrived;
     friend bool operator>(const Event& a, const Event& b) {
       return a.time != b.time ? a.time > b.time : a.request > b.request;
     }
@@ -110,12 +121,12 @@ class Simulation {
   void Arrive() {
     const Event event = arrivals_.top();
     arrivals_.pop();
-    const size_t begin =
-        event.prefilled ? static_cast<size_t>(fleet_.prefill_replica_count) : size_t{0};
-    const size_t end = event.prefilled || fleet_.prefill_replica_count == 0
+    const bool prefilled = event.ready == Ready::kPrefilled;
+    const size_t begin = prefilled ? static_cast<size_t>(fleet_.prefill_replica_count) : size_t{0};
+    const size_t end = prefilled || fleet_.prefill_replica_count == 0
                            ? replicas_.size()
                            : static_cast<size_t>(fleet_.prefill_replica_count);
-    if (!event.prefilled) {
+    if (event.ready == Ready::kArrived) {
       seen_[static_cast<size_t>(event.request)].arrival = now_;
       if (!replicas_.front().engine.CanServe(event.request) ||
           !replicas_.back().engine.CanServe(event.request)) {
@@ -123,6 +134,7 @@ class Simulation {
         NextOfTheLoop();
         return;
       }
+      if (fleet_.encoder_count > 0) return Encode(event.request);
     }
     size_t best = begin;
     for (size_t i = begin + 1; i < end; ++i) {
@@ -130,14 +142,28 @@ class Simulation {
         best = i;
       }
     }
-    replicas_[best].engine.Submit(event.request, event.prefilled);
+    replicas_[best].engine.Submit(event.request, prefilled);
+  }
+
+  // First come, first served, by whichever encoder is free first.
+  void Encode(int64_t request) {
+    double start = now_;
+    if (static_cast<int64_t>(encoders_.size()) == fleet_.encoder_count) {
+      start = std::max(now_, encoders_.top());
+      encoders_.pop();
+    }
+    encoders_.push(start + fleet_.encoder_seconds);
+    encoding_seconds_ += fleet_.encoder_seconds;
+    arrivals_.push(
+        {start + fleet_.encoder_seconds + fleet_.embedding_seconds, request, Ready::kEncoded});
   }
 
   void NextOfTheLoop() {
     if (load_.arrival != Arrival::kClosedLoop) return;
     if (next_request_ >= static_cast<int64_t>(requests_.size())) return;
     const size_t next = static_cast<size_t>(next_request_++);
-    arrivals_.push({now_ + requests_[next].think_seconds, static_cast<int64_t>(next), false});
+    arrivals_.push(
+        {now_ + requests_[next].think_seconds, static_cast<int64_t>(next), Ready::kArrived});
   }
 
   void Begin(Replica& r) {
@@ -167,7 +193,7 @@ class Simulation {
       if (handed_on) {
         const double transfer =
             fleet_.transfer_seconds.At(static_cast<double>(request.prompt_tokens));
-        arrivals_.push({now_ + transfer, event.request, true});
+        arrivals_.push({now_ + transfer, event.request, Ready::kPrefilled});
         continue;
       }
       seen.end = now_;
@@ -202,14 +228,23 @@ class Simulation {
     report_.end_to_end_seconds = Summarize(std::move(total));
     const double span = report_.makespan_seconds;
     double busy = 0;
+    int64_t decoded_sequences = 0;
+    int64_t decoded_tokens = 0;
     for (const Replica& r : replicas_) {
+      decoded_sequences += r.engine.decoded_sequences();
+      decoded_tokens += r.engine.decoded_tokens();
       busy += r.busy_seconds;
       report_.preemption_count += r.engine.preemption_count();
+      report_.adapter_load_count += r.engine.adapter_load_count();
       if (r.engine.total_pages() > 0) {
         report_.peak_kv_fraction =
             std::max(report_.peak_kv_fraction, static_cast<double>(r.engine.peak_pages()) /
                                                    static_cast<double>(r.engine.total_pages()));
       }
+    }
+    if (fleet_.limits.speculation.draft_tokens > 0 && decoded_sequences > 0) {
+      report_.tokens_per_decode_step =
+          static_cast<double>(decoded_tokens) / static_cast<double>(decoded_sequences);
     }
     const double count = static_cast<double>(replicas_.size());
     for (double* part :
@@ -221,6 +256,10 @@ class Simulation {
       report_.output_tokens_per_second = tokens / span;
       report_.goodput_requests_per_second = static_cast<double>(good) / span;
       report_.utilization = std::min(1.0, busy / count / span);
+      if (fleet_.encoder_count > 0) {
+        report_.encoder_utilization =
+            encoding_seconds_ / (static_cast<double>(fleet_.encoder_count) * span);
+      }
       report_.idle_seconds = std::max(0.0, span - busy / count);
     }
     return report_;
@@ -232,8 +271,12 @@ class Simulation {
   std::vector<Seen> seen_;
   std::vector<Replica> replicas_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> arrivals_;
+  // Times at which encoders become free.
+  std::priority_queue<double, std::vector<double>, std::greater<>> encoders_;
+  double encoding_seconds_ = 0;
   std::vector<StepEvent> events_;
   int64_t next_request_ = 0;
+  int64_t next_check_ = kStepsPerCheck;
   double now_ = 0;
   ServingReport report_;
 };
@@ -242,15 +285,22 @@ class Simulation {
 
 ServingReport Simulate(const ServingLoad& load, int64_t prompt_tokens, int64_t output_tokens,
                        const Fleet& fleet, const StepCost& cost) {
+  return *Simulate(load, prompt_tokens, output_tokens, fleet, cost, {});
+}
+
+absl::StatusOr<ServingReport> Simulate(const ServingLoad& load, int64_t prompt_tokens,
+                                       int64_t output_tokens, const Fleet& fleet,
+                                       const StepCost& cost, const ProgressCheck& check) {
   const std::vector<Request> requests = MakeRequests(load, prompt_tokens, output_tokens);
-  ServingReport report = Simulation(load, requests, fleet, cost).Run();
+  SEXTANT_ASSIGN_OR_RETURN(ServingReport report,
+                           Simulation(load, requests, fleet, cost).Run(check));
   if (load.arrival != Arrival::kPoisson && load.arrival != Arrival::kTrace) return report;
 
   // The same requests, all there from the start.
   std::vector<Request> burst = requests;
   for (Request& request : burst) request.arrival_seconds = 0;
   Simulation full(load, burst, fleet, cost);
-  full.Run();
+  SEXTANT_RETURN_IF_ERROR(full.Run(check).status());
   const double capacity = full.SteadyRate();
   const double span = requests.empty() ? 0 : requests.back().arrival_seconds;
   const double offered = load.arrival == Arrival::kPoisson

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 
+#include "absl/status/statusor.h"
 #include "common/serving/engine.h"
+#include "common/serving/progress.h"
 #include "common/serving/serving_load.h"
 #include "common/serving/step_cost.h"
 
@@ -27,6 +29,9 @@ struct Fleet {
   int64_t replica_count = 1;
   int64_t prefill_replica_count = 0;  // of them; 0: each replica does both
   Line transfer_seconds;              // of a sequence's cache over its tokens
+  int64_t encoder_count = 0;          // of images, apart from the replicas; 0: those encode
+  double encoder_seconds = 0;         // of one request's images on one of them
+  double embedding_seconds = 0;       // to hand what came out to a replica
 };
 
 struct ServingReport {
@@ -53,6 +58,10 @@ struct ServingReport {
   // Open loops: what the fleet completes when there is always work, and the offered rate over it.
   std::optional<double> capacity_requests_per_second;
   std::optional<double> load_fraction;
+  int64_t adapter_load_count = 0;  // adapters that were fetched because they were not resident
+  std::optional<double> encoder_utilization;  // share of the encoders' time at work
+  // With drafts: mean tokens that a decoding sequence got of a step.
+  std::optional<double> tokens_per_decode_step;
   bool saturated = false;  // load_fraction >= 0.95: latencies grow with the run, they are bounds
 
   friend bool operator==(const ServingReport&, const ServingReport&) = default;
@@ -62,6 +71,10 @@ struct ServingReport {
 // `load` and `fleet` are valid.
 ServingReport Simulate(const ServingLoad& load, int64_t prompt_tokens, int64_t output_tokens,
                        const Fleet& fleet, const StepCost& cost);
+// The same, telling `check` how far it is. Errors are those of `check`; it may be empty.
+absl::StatusOr<ServingReport> Simulate(const ServingLoad& load, int64_t prompt_tokens,
+                                       int64_t output_tokens, const Fleet& fleet,
+                                       const StepCost& cost, const ProgressCheck& check);
 
 }  // namespace sextant::serving
 

@@ -256,5 +256,192 @@ TEST(Simulate, PoolsApartHandSequencesOver) {
   EXPECT_GT(r.inter_token_latency_seconds.mean, 0.2 / 49);
 }
 
+// Drafts that always stand: 3 of them and the pass's own token make four a step, so that 41 tokens
+// are a prompt's and ten steps'. None stands: one a step, as without drafts.
+TEST(Simulate, DraftsShortenARunByWhatStands) {
+  Fleet fleet = OneReplica(10000);
+  const auto steps = [&](double acceptance) {
+    fleet.limits.speculation = {.draft_tokens = 3, .acceptance = acceptance};
+    const ServingReport r = Simulate({.request_count = 2}, 100, 41, fleet, Constant(0.01));
+    ExpectConserved(r);
+    return r;
+  };
+  EXPECT_EQ(steps(1).step_count, 2 * 11);
+  EXPECT_NEAR(steps(1).inter_token_latency_seconds.mean, 0.01 / 4, 1e-12);
+  EXPECT_EQ(steps(0).step_count, 2 * 41);
+  EXPECT_EQ(steps(0).tokens_per_decode_step, 1);
+}
+
+// Over long outputs a step yields (1 - a^4) / (1 - a) tokens: 2.533 for 0.7.
+TEST(Simulate, DraftsYieldTheGeometricMean) {
+  Fleet fleet = OneReplica(200000);
+  fleet.limits.speculation = {.draft_tokens = 3, .acceptance = 0.7};
+  const ServingReport r =
+      Simulate({.concurrency = 8, .request_count = 40}, 50, 1000, fleet, Constant(0.01));
+  ASSERT_TRUE(r.tokens_per_decode_step.has_value());
+  EXPECT_NEAR(*r.tokens_per_decode_step, 2.533, 0.03);
+  EXPECT_EQ(r.completed_request_count, 40);
+}
+
+// The same requests wherever what else runs: acceptance belongs to a request and its place.
+TEST(Simulate, DraftsKeepConservationWhereTheCacheIsSmall) {
+  for (const double acceptance : {0.0, 0.6, 1.0}) {
+    const ServingLoad load{.arrival = Arrival::kBurst, .request_count = 40, .length_spread = 0.5};
+    Fleet fleet = OneReplica(3200);
+    fleet.limits.speculation = {.draft_tokens = 5, .acceptance = acceptance};
+    const ServingReport r = Simulate(load, 200, 300, fleet, Simple());
+    ExpectConserved(r);
+    EXPECT_EQ(r.completed_request_count, 40);
+    EXPECT_GT(r.preemption_count, 0);
+  }
+}
+
+// A fetch takes 50 ms here. All adapters resident: each is fetched once. Fewer: those that are
+// asked for and not there again and again, so that more residents never cost more.
+TEST(Simulate, AdaptersAreFetchedWhereTheyAreNotResident) {
+  StepTables t;
+  t.engine_step = 0.01;
+  t.adapter_load = 0.05;
+  const StepCost cost(t);
+  Fleet fleet = OneReplica(100000);
+  double before = std::numeric_limits<double>::infinity();
+  int64_t loads_before = std::numeric_limits<int64_t>::max();
+  for (const int64_t resident : {1, 4, 16, 0}) {
+    const ServingLoad load{.concurrency = 1,
+                           .request_count = 400,
+                           .adapters = {.count = 16, .resident_count = resident}};
+    fleet.limits.adapters = load.adapters;
+    const ServingReport r = Simulate(load, 100, 4, fleet, cost);
+    ExpectConserved(r);
+    EXPECT_LE(r.makespan_seconds, before) << resident;
+    EXPECT_LE(r.adapter_load_count, loads_before) << resident;
+    EXPECT_NEAR(r.makespan_seconds,
+                400 * 4 * 0.01 + 0.05 * static_cast<double>(r.adapter_load_count), 1e-6);
+    before = r.makespan_seconds;
+    loads_before = r.adapter_load_count;
+  }
+  EXPECT_EQ(loads_before, 16);
+}
+
+// One resident of 16 that are asked for alike misses 15 times of 16.
+TEST(Simulate, AMissHasTheProbabilityOfAnotherAdapter) {
+  const ServingLoad load{
+      .concurrency = 1, .request_count = 4000, .adapters = {.count = 16, .resident_count = 1}};
+  Fleet fleet = OneReplica(100000);
+  fleet.limits.adapters = load.adapters;
+  const ServingReport r = Simulate(load, 100, 1, fleet, Constant(0.01));
+  EXPECT_NEAR(static_cast<double>(r.adapter_load_count), 4000 * 15.0 / 16, 60);  // 4 sigma: 61
+}
+
+// Sequences of different adapters never run together beyond the residents, and none starves.
+TEST(Simulate, FewResidentsShareTheEngineInTurns) {
+  const ServingLoad load{.arrival = Arrival::kBurst,
+                         .request_count = 64,
+                         .adapters = {.count = 8, .resident_count = 1}};
+  Fleet fleet = OneReplica(100000);
+  fleet.limits.adapters = load.adapters;
+  const ServingReport few = Simulate(load, 100, 10, fleet, Constant(0.01));
+  ExpectConserved(few);
+  EXPECT_EQ(few.completed_request_count, 64);
+  fleet.limits.adapters.resident_count = 8;
+  const ServingReport all = Simulate(load, 100, 10, fleet, Constant(0.01));
+  EXPECT_LT(all.makespan_seconds, few.makespan_seconds);
+}
+
+TEST(Simulate, TheStepThatBringsAPromptEncodesItsImages) {
+  StepTables t;
+  t.engine_step = 0.01;
+  t.images = Line({0, 1}, {0, 0.04});
+  const StepCost cost(t);
+  Fleet fleet = OneReplica(100000);
+  fleet.limits.images_per_request = 2;
+  fleet.limits.schedule.max_batch_tokens = 64;
+  // 100 tokens go through in two pieces: the images are those of the first.
+  const ServingReport r = Simulate({.request_count = 1}, 100, 3, fleet, cost);
+  EXPECT_NEAR(r.time_to_first_token_seconds.mean, 2 * 0.01 + 2 * 0.04, 1e-12);
+  EXPECT_NEAR(r.inter_token_latency_seconds.mean, 0.01, 1e-12);
+}
+
+// Apart, encoders are a queue of their own before the engine: one at a time with constant service
+// is M/D/1, mean wait rho s / (2 (1 - rho)).
+TEST(Simulate, EncodersApartAreAQueueBeforeTheEngine) {
+  const double service = 0.02;
+  Fleet fleet = OneReplica(100000);
+  fleet.encoder_count = 1;
+  fleet.encoder_seconds = service;
+  fleet.embedding_seconds = 0.003;
+  const double rho = 0.6;
+  const ServingLoad load{
+      .arrival = Arrival::kPoisson, .requests_per_second = rho / service, .request_count = 20000};
+  const ServingReport r = Simulate(load, 16, 1, fleet, Constant(1e-6));
+  const double wait = r.time_to_first_token_seconds.mean - service - 0.003;
+  EXPECT_NEAR(wait, rho * service / (2 * (1 - rho)), 0.08 * wait);
+  ASSERT_TRUE(r.encoder_utilization.has_value());
+  EXPECT_NEAR(*r.encoder_utilization, rho, 0.02);
+  fleet.encoder_count = 4;
+  EXPECT_LT(Simulate(load, 16, 1, fleet, Constant(1e-6)).time_to_first_token_seconds.mean,
+            r.time_to_first_token_seconds.mean);
+}
+
+// Progress never goes back within a run, and what the check says ends it.
+TEST(Simulate, TellsHowFarItIsAndStopsWhenTold) {
+  const ServingLoad load{.concurrency = 4, .request_count = 400};
+  Progress last;
+  int64_t calls = 0;
+  const auto watched = Simulate(load, 100, 50, OneReplica(10000), Simple(), [&](const Progress& p) {
+    EXPECT_GE(p.simulated_seconds, last.simulated_seconds);
+    EXPECT_GE(p.completed_request_count, last.completed_request_count);
+    EXPECT_GT(p.step_count, last.step_count);
+    EXPECT_EQ(p.offered_request_count, 400);
+    last = p;
+    ++calls;
+    return absl::OkStatus();
+  });
+  ASSERT_TRUE(watched.ok());
+  EXPECT_EQ(*watched, Simulate(load, 100, 50, OneReplica(10000), Simple()));
+  EXPECT_EQ(calls, watched->step_count / 1000);
+  const auto stopped = Simulate(load, 100, 50, OneReplica(10000), Simple(),
+                                [](const Progress&) { return absl::CancelledError("enough"); });
+  EXPECT_TRUE(absl::IsCancelled(stopped.status()));
+}
+
+// Little's law for a loop: requests under way = completion rate x (time in the engine + thinking).
+// Only the last few of 4000 requests see fewer beside them.
+TEST(Simulate, ALoopKeepsLittlesLaw) {
+  for (const double think : {0.0, 0.5}) {
+    for (const int64_t concurrency : {1, 8, 32}) {
+      const ServingLoad load{
+          .concurrency = concurrency, .request_count = 4000, .think_seconds = think};
+      const ServingReport r = Simulate(load, 200, 60, OneReplica(4000), Simple());
+      const double under_way = r.requests_per_second * (r.end_to_end_seconds.mean + think);
+      EXPECT_NEAR(under_way, static_cast<double>(concurrency),
+                  0.03 * static_cast<double>(concurrency))
+          << concurrency << " clients that think " << think << " s";
+    }
+  }
+}
+
+// The same requests at twice the rate: nobody is served sooner, nothing fits the cache better.
+TEST(Simulate, ALargerRateIsNeverFaster) {
+  double latency = 0;
+  double busy = 0;
+  double cache = 0;
+  for (const double rate : {1.0, 2.0, 4.0, 8.0, 16.0, 32.0}) {
+    const ServingLoad load{.arrival = Arrival::kPoisson,
+                           .requests_per_second = rate,
+                           .request_count = 600,
+                           .length_spread = 0.4};
+    const ServingReport r = Simulate(load, 400, 60, OneReplica(8000), Simple());
+    ExpectConserved(r);
+    EXPECT_GE(r.end_to_end_seconds.mean, latency) << rate;
+    EXPECT_GE(r.utilization, busy) << rate;
+    EXPECT_GE(r.peak_kv_fraction, cache) << rate;
+    EXPECT_GE(r.load_fraction.value_or(0), rate * 0.01);
+    latency = r.end_to_end_seconds.mean;
+    busy = r.utilization;
+    cache = r.peak_kv_fraction;
+  }
+}
+
 }  // namespace
 }  // namespace sextant::serving

@@ -57,23 +57,37 @@ StepCost::Attention StepCost::PromptAttention(int64_t tokens, int64_t before) co
 
 double StepCost::Seconds(const StepLoad& load) const {
   const double stages = static_cast<double>(tables_.pipeline_stages);
-  const double decode = static_cast<double>(load.decode_sequences) / stages;
+  const double sequences = static_cast<double>(load.decode_sequences) / stages;
+  const double decode = static_cast<double>(load.decode_tokens) / stages;
   const double tokens = static_cast<double>(load.prompt_tokens) / stages + decode;
   const bool prompt = load.prompt_tokens > 0;
   double device = prompt ? tables_.prompt_pass.At(tokens) : tables_.decode_pass.At(tokens);
-  device += tables_.head.At(static_cast<double>(load.sampled_sequences) / stages);
+  device += tables_.head.At(static_cast<double>(load.sampled_tokens) / stages);
   if (load.decode_sequences > 0) {
-    device += tables_.decode_attention.At(decode, static_cast<double>(load.decode_context_tokens) /
-                                                      static_cast<double>(load.decode_sequences));
+    const double attention =
+        tables_.decode_attention.At(sequences, static_cast<double>(load.decode_context_tokens) /
+                                                   static_cast<double>(load.decode_sequences));
+    device += attention;
+    if (tables_.draft_share > 0) {
+      device += tables_.draft_share *
+                (tables_.decode_pass.At(decode) + tables_.head.At(decode) + attention);
+    }
   }
   if (prompt) {
     // Chunks share a kernel: at least its fixed time, and at least its longest chunk alone.
     device += std::max(tables_.prompt_attention_floor + load.prompt_attention_seconds / stages,
                        load.longest_prompt_attention_seconds);
   }
-  return std::max(device, tables_.dispatch) + tables_.engine_step +
-         (prompt ? tables_.engine_prefill : 0.0) +
-         tables_.engine_per_sequence * static_cast<double>(load.decode_sequences);
+  if (load.adapters > 0) {
+    device += tables_.adapter_kernels + tables_.adapter_read * static_cast<double>(load.adapters) +
+              tables_.adapter_token * tokens;
+  }
+  if (load.images > 0) device += tables_.images.At(static_cast<double>(load.images));
+  const double seconds = std::max(device, tables_.dispatch) + tables_.engine_step +
+                         (prompt ? tables_.engine_prefill : 0.0) +
+                         tables_.adapter_load * static_cast<double>(load.adapter_loads) +
+                         tables_.engine_per_sequence * static_cast<double>(load.decode_sequences);
+  return tables_.stretch * seconds;
 }
 
 }  // namespace sextant::serving

@@ -40,16 +40,33 @@ StepTables Tables() {
 TEST(StepCost, AddsWhatTheEngineDoesOutsideItsKernels) {
   const StepCost cost(Tables());
   EXPECT_NEAR(cost.Seconds({.prompt_tokens = 100}), 1 + 0.01 + 0.1, 1e-12);
-  EXPECT_NEAR(cost.Seconds({.decode_sequences = 10}), 0.05 + 0.01 + 0.01, 1e-12);
-  EXPECT_NEAR(cost.Seconds({.prompt_tokens = 90, .decode_sequences = 10}), 1 + 0.01 + 0.1 + 0.01,
+  EXPECT_NEAR(cost.Seconds({.decode_sequences = 10, .decode_tokens = 10}), 0.05 + 0.01 + 0.01, 1e-12);
+  EXPECT_NEAR(cost.Seconds({.prompt_tokens = 90, .decode_sequences = 10, .decode_tokens = 10}), 1 + 0.01 + 0.1 + 0.01,
               1e-12);
 }
 
 TEST(StepCost, TheHostHidesBehindTheDeviceOrTheDeviceBehindTheHost) {
   StepTables t = Tables();
   t.dispatch = 0.3;
-  EXPECT_NEAR(StepCost(t).Seconds({.decode_sequences = 10}), 0.3 + 0.02, 1e-12);
-  EXPECT_NEAR(StepCost(t).Seconds({.decode_sequences = 100}), 0.5 + 0.11, 1e-12);
+  EXPECT_NEAR(StepCost(t).Seconds({.decode_sequences = 10, .decode_tokens = 10}), 0.3 + 0.02, 1e-12);
+  EXPECT_NEAR(StepCost(t).Seconds({.decode_sequences = 100, .decode_tokens = 100}), 0.5 + 0.11, 1e-12);
+}
+
+// Ten sequences of four tokens each: the pass of 40 tokens, and half of it again for the drafts.
+TEST(StepCost, DraftsCostTheirShareOfThePassThatChecksThem) {
+  StepTables t = Tables();
+  const StepLoad load{.decode_sequences = 10, .decode_tokens = 40};
+  EXPECT_NEAR(StepCost(t).Seconds(load), 0.2 + 0.02, 1e-12);
+  t.draft_share = 0.5;
+  EXPECT_NEAR(StepCost(t).Seconds(load), 0.3 + 0.02, 1e-12);
+  EXPECT_NEAR(StepCost(t).Seconds({.prompt_tokens = 100}), StepCost(Tables()).Seconds({.prompt_tokens = 100}), 1e-12);
+}
+
+TEST(StepCost, AJobBesideItStretchesEveryStep) {
+  StepTables t = Tables();
+  t.stretch = 1 / (1 - 0.2);
+  const StepLoad load{.prompt_tokens = 10, .decode_sequences = 10, .decode_tokens = 10};
+  EXPECT_NEAR(StepCost(t).Seconds(load), 1.25 * StepCost(Tables()).Seconds(load), 1e-12);
 }
 
 // Short chunks together fill the device; a long one alone does not get faster by company.

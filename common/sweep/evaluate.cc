@@ -55,8 +55,7 @@ Metrics MetricsOf(const workload::Job& job, const orchestrator::Prediction& pred
 
 ScenarioContext ContextOf(const Scenario& scenario, const parameters::ParameterSet& set) {
   ScenarioContext context;
-  context.parameters = orchestrator::ResolveFrameworkParameters(
-      set, scenario.job.cluster.accelerator, scenario.job.framework);
+  context.parameters = orchestrator::ParametersOf(set, scenario.job);
   context.graph_options = orchestrator::OptionsFor(scenario.job, context.parameters);
   return context;
 }

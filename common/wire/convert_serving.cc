@@ -15,6 +15,47 @@ void Fill(const serving::Percentiles& p, types::v1::Percentiles& proto) {
   proto.set_p99(p.p99);
 }
 
+void Fill(const serving::Adapters& a, types::v1::Adapters& proto) {
+  proto.set_count(a.count);
+  proto.set_rank(a.rank);
+  proto.set_resident_count(a.resident_count);
+  proto.set_popularity_exponent(a.popularity_exponent);
+}
+
+serving::Adapters ReadAdapters(Reader& reader, const types::v1::Adapters& proto) {
+  serving::Adapters a;
+  a.count = proto.count();
+  if (proto.has_rank()) a.rank = proto.rank();
+  a.resident_count = proto.resident_count();
+  a.popularity_exponent =
+      reader.Finite("adapters.popularity_exponent", proto.popularity_exponent());
+  return a;
+}
+
+void Fill(const serving::Images& i, types::v1::Images& proto) {
+  proto.set_per_request(i.per_request);
+  proto.set_prompt_tokens(i.prompt_tokens);
+  proto.set_encoder_layer_count(i.encoder_layer_count);
+  proto.set_encoder_hidden_size(i.encoder_hidden_size);
+  proto.set_encoder_ffn_size(i.encoder_ffn_size);
+  proto.set_encoder_head_count(i.encoder_head_count);
+  proto.set_encoder_tokens(i.encoder_tokens);
+  proto.set_encoder_gpu_count(i.encoder_gpu_count);
+}
+
+serving::Images ReadImages(const types::v1::Images& proto) {
+  serving::Images i;
+  i.per_request = proto.per_request();
+  if (proto.has_prompt_tokens()) i.prompt_tokens = proto.prompt_tokens();
+  if (proto.has_encoder_layer_count()) i.encoder_layer_count = proto.encoder_layer_count();
+  if (proto.has_encoder_hidden_size()) i.encoder_hidden_size = proto.encoder_hidden_size();
+  if (proto.has_encoder_ffn_size()) i.encoder_ffn_size = proto.encoder_ffn_size();
+  if (proto.has_encoder_head_count()) i.encoder_head_count = proto.encoder_head_count();
+  if (proto.has_encoder_tokens()) i.encoder_tokens = proto.encoder_tokens();
+  i.encoder_gpu_count = proto.encoder_gpu_count();
+  return i;
+}
+
 serving::Percentiles ReadPercentiles(Reader& reader, absl::string_view field,
                                      const types::v1::Percentiles& proto) {
   return {.mean = reader.Finite(absl::StrCat(field, ".mean"), proto.mean()),
@@ -47,6 +88,8 @@ types::v1::ServingLoad ToProto(const serving::ServingLoad& load) {
   proto.set_think_seconds(load.think_seconds);
   proto.set_shared_prefix_tokens(load.shared_prefix_tokens);
   proto.set_prefill_replica_count(load.prefill_replica_count);
+  Fill(load.adapters, *proto.mutable_adapters());
+  Fill(load.images, *proto.mutable_images());
   proto.set_time_to_first_token_limit_seconds(load.time_to_first_token_limit_seconds);
   proto.set_inter_token_latency_limit_seconds(load.inter_token_latency_limit_seconds);
   return proto;
@@ -78,6 +121,8 @@ absl::StatusOr<serving::ServingLoad> FromProto(const types::v1::ServingLoad& pro
   load.think_seconds = proto.think_seconds();
   load.shared_prefix_tokens = proto.shared_prefix_tokens();
   load.prefill_replica_count = proto.prefill_replica_count();
+  load.adapters = ReadAdapters(reader, proto.adapters());
+  load.images = ReadImages(proto.images());
   load.time_to_first_token_limit_seconds =
       reader.Finite("time_to_first_token_limit_seconds", proto.time_to_first_token_limit_seconds());
   load.inter_token_latency_limit_seconds =
@@ -110,6 +155,11 @@ types::v1::ServingReport ToProto(const serving::ServingReport& r) {
   }
   if (r.load_fraction.has_value()) proto.set_load_fraction(*r.load_fraction);
   proto.set_saturated(r.saturated);
+  proto.set_adapter_load_count(r.adapter_load_count);
+  if (r.encoder_utilization.has_value()) proto.set_encoder_utilization(*r.encoder_utilization);
+  if (r.tokens_per_decode_step.has_value()) {
+    proto.set_tokens_per_decode_step(*r.tokens_per_decode_step);
+  }
   return proto;
 }
 
@@ -148,6 +198,13 @@ absl::StatusOr<serving::ServingReport> FromProto(const types::v1::ServingReport&
     r.load_fraction = finite("load_fraction", proto.load_fraction());
   }
   r.saturated = proto.saturated();
+  r.adapter_load_count = proto.adapter_load_count();
+  if (proto.has_encoder_utilization()) {
+    r.encoder_utilization = finite("encoder_utilization", proto.encoder_utilization());
+  }
+  if (proto.has_tokens_per_decode_step()) {
+    r.tokens_per_decode_step = finite("tokens_per_decode_step", proto.tokens_per_decode_step());
+  }
   return reader.Finish(std::move(r));
 }
 

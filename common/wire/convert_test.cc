@@ -111,6 +111,10 @@ class Values {
     } else {
       job.workload = workload::InferenceWorkload{Count(), Count(), Count(), Precision(),
                                                  Count(), Count(), Number()};
+      auto& work = std::get<workload::InferenceWorkload>(job.workload);
+      work.speculation = {Count(), Number(), Number()};
+      if (Flip()) work.captured_graphs = Flip();
+      work.background_share = Number();
     }
     job.plan = {.tensor_parallel_size = Count(),
                 .sequence_parallel = Flip(),
@@ -181,6 +185,9 @@ class Values {
     if (Flip()) r.capacity_requests_per_second = Number();
     if (Flip()) r.load_fraction = Number();
     r.saturated = Flip();
+    if (Flip()) r.tokens_per_decode_step = Number();
+    r.adapter_load_count = Count();
+    if (Flip()) r.encoder_utilization = Number();
     return r;
   }
 
@@ -199,6 +206,8 @@ class Values {
             .prefill_first = Flip() ? std::optional<bool>(Flip()) : std::nullopt,
             .shared_prefix_tokens = Count(),
             .prefill_replica_count = Count(),
+            .adapters = {Count(), Count(), Count(), Number()},
+            .images = {Count(), Count(), Count(), Count(), Count(), Count(), Count(), Count()},
             .time_to_first_token_limit_seconds = Number(),
             .inter_token_latency_limit_seconds = Number()};
   }

@@ -46,7 +46,14 @@ workload::InferenceWorkload ReadInference(Reader& reader,
                                         hardware::ParsePrecision, hardware::Precision::kBf16),
       .kv_cache_page_tokens = proto.has_kv_cache_page_tokens() ? proto.kv_cache_page_tokens() : 16,
       .kv_cache_capacity_tokens = proto.kv_cache_capacity_tokens(),
-      .memory_fraction = proto.memory_fraction()};
+      .memory_fraction = proto.memory_fraction(),
+      .speculation = {.draft_tokens = proto.speculation().draft_tokens(),
+                      .acceptance = proto.speculation().acceptance(),
+                      .draft_cost = proto.speculation().draft_cost()},
+      .captured_graphs = proto.has_captured_graphs()
+                             ? std::optional<bool>(proto.captured_graphs())
+                             : std::nullopt,
+      .background_share = proto.background_share()};
 }
 
 }  // namespace
@@ -221,6 +228,11 @@ types::v1::Job ToProto(const workload::Job& job) {
     out.set_kv_cache_page_tokens(inference.kv_cache_page_tokens);
     out.set_kv_cache_capacity_tokens(inference.kv_cache_capacity_tokens);
     out.set_memory_fraction(inference.memory_fraction);
+    out.mutable_speculation()->set_draft_tokens(inference.speculation.draft_tokens);
+    out.mutable_speculation()->set_acceptance(inference.speculation.acceptance);
+    out.mutable_speculation()->set_draft_cost(inference.speculation.draft_cost);
+    if (inference.captured_graphs) out.set_captured_graphs(*inference.captured_graphs);
+    out.set_background_share(inference.background_share);
   }
   FillPlan(job.plan, *proto.mutable_plan());
   if (job.serving.has_value()) *proto.mutable_serving() = ToProto(*job.serving);

@@ -258,6 +258,15 @@ void ValidateInference(base::Violations& violations, const Job& job,
     violations.Add("inference.memory_fraction",
                    absl::StrCat("is ", work.memory_fraction, " but must be between 0 and 1"));
   }
+  const auto between = [&](absl::string_view field, double value, double high) {
+    if (value >= 0 && value <= high) return;
+    violations.Add(field, absl::StrCat("is ", value, " but must be between 0 and ", high));
+  };
+  RequireCount(violations, "inference.speculation.draft_tokens", work.speculation.draft_tokens, 0,
+               64);
+  between("inference.speculation.acceptance", work.speculation.acceptance, 1);
+  between("inference.speculation.draft_cost", work.speculation.draft_cost, 100);
+  between("inference.background_share", work.background_share, 0.95);
   if (job.plan.virtual_pipeline_size > 1) {
     violations.Add("plan.virtual_pipeline_size", "is above 1 but inference has none; use 1");
   }

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "common/hardware/cluster.h"
 #include "common/serving/serving_load.h"
+#include "common/serving/speculation.h"
 #include "common/workload/model_architecture.h"
 
 namespace sextant::workload {
@@ -100,6 +101,12 @@ struct InferenceWorkload {
   int64_t kv_cache_page_tokens = 16;     // cached tokens come in pages of this many
   int64_t kv_cache_capacity_tokens = 0;  // as the engine reports it, whole instance; 0: derived
   double memory_fraction = 0;  // of device memory that the engine may use; 0: its profile's
+  serving::Speculation speculation;
+  // Decode steps replay captured graphs, or issue kernel by kernel; absent: as the profile does.
+  std::optional<bool> captured_graphs;
+  // Share of the GPUs' time that a job beside this one takes (training in its gaps). Steps are then
+  // stretched to 1 / (1 - share): an upper bound, reached where the two never overlap.
+  double background_share = 0;
 
   friend bool operator==(const InferenceWorkload&, const InferenceWorkload&) = default;
 };

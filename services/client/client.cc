@@ -209,6 +209,36 @@ absl::StatusOr<orchestrator::Prediction> Client::Predict(const workload::Job& jo
   return wire::FromProto(response.prediction());
 }
 
+absl::StatusOr<orchestrator::Prediction> Client::PredictStream(
+    const workload::Job& job, bool sensitivities, const serving::ProgressCheck& progress) const {
+  Ask ask(target_, timeout_);
+  orchestrator::v1::PredictRequest request;
+  request.set_sensitivities(sensitivities);
+  *request.mutable_job() = wire::ToProto(job);
+  const auto stub = OrchestratorService::NewStub(channel_);
+  const auto reader = stub->PredictStream(ask.context(), request);
+  absl::StatusOr<orchestrator::Prediction> prediction =
+      absl::InternalError(absl::StrCat(target_, " ended its stream without an answer"));
+  absl::Status wish;
+  orchestrator::v1::PredictStreamResponse piece;
+  while (reader->Read(&piece)) {
+    if (piece.has_prediction()) {
+      prediction = wire::FromProto(piece.prediction());
+    } else if (progress && wish.ok()) {
+      const auto& p = piece.progress();
+      wish = progress({.simulated_seconds = p.simulated_seconds(),
+                       .completed_request_count = p.completed_request_count(),
+                       .offered_request_count = p.offered_request_count(),
+                       .step_count = p.step_count()});
+      if (!wish.ok()) ask.context()->TryCancel();
+    }
+  }
+  const absl::Status ended = ask.Result(reader->Finish());
+  SEXTANT_RETURN_IF_ERROR(wish);
+  SEXTANT_RETURN_IF_ERROR(ended);
+  return prediction;
+}
+
 absl::StatusOr<std::vector<absl::StatusOr<orchestrator::Prediction>>> Client::PredictBatch(
     absl::Span<const workload::Job> jobs) const {
   std::vector<absl::StatusOr<orchestrator::Prediction>> predictions;

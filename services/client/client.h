@@ -71,6 +71,10 @@ class Client {
   // Orchestrator.
   absl::StatusOr<orchestrator::Prediction> Predict(const workload::Job& job,
                                                    bool sensitivities = false) const;
+  // The same, told how far the run of a serving load is; a status that is not OK cancels it and is
+  // returned.
+  absl::StatusOr<orchestrator::Prediction> PredictStream(
+      const workload::Job& job, bool sensitivities, const serving::ProgressCheck& progress) const;
   // One result for each job, in order; split into messages of what one may carry.
   absl::StatusOr<std::vector<absl::StatusOr<orchestrator::Prediction>>> PredictBatch(
       absl::Span<const workload::Job> jobs) const;

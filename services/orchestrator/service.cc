@@ -17,10 +17,16 @@ namespace v1 = orchestrator::v1;
 
 namespace {
 
+constexpr std::chrono::milliseconds kProgressInterval{100};
+
+// A run of requests ends with its call.
 absl::StatusOr<types::v1::Prediction> PredictProto(RemoteServices& services,
                                                    const types::v1::Job& proto,
-                                                   const orchestrator::PredictOptions& options,
+                                                   orchestrator::PredictOptions options,
                                                    runtime::Call& call) {
+  if (!options.serving_progress) {
+    options.serving_progress = [&call](const serving::Progress&) { return call.Check(); };
+  }
   // Paths of violations are those of the job, the same as without a server.
   SEXTANT_ASSIGN_OR_RETURN(const workload::Job job, wire::FromProto(proto));
   SEXTANT_ASSIGN_OR_RETURN(const auto prediction, services.Predict(job, options, call));
@@ -45,6 +51,36 @@ grpc::Status Service::Predict(grpc::ServerContext* context, const v1::PredictReq
         *response->mutable_prediction(),
         PredictProto(services_, request->job(), {.sensitivities = request->sensitivities()}, call));
     return call.Check();
+  });
+}
+
+grpc::Status Service::PredictStream(grpc::ServerContext* context, const v1::PredictRequest* request,
+                                    grpc::ServerWriter<v1::PredictStreamResponse>* writer) {
+  return runtime::Answer(context, default_deadline_, [&](runtime::Call& call) -> absl::Status {
+    const auto send = [&](const v1::PredictStreamResponse& piece) {
+      return writer->Write(piece) ? absl::OkStatus() : absl::CancelledError("the caller went away");
+    };
+    auto last = std::chrono::steady_clock::now();
+    const auto progress = [&](const serving::Progress& p) -> absl::Status {
+      SEXTANT_RETURN_IF_ERROR(call.Check());
+      const auto now = std::chrono::steady_clock::now();
+      if (now - last < kProgressInterval) return absl::OkStatus();
+      last = now;
+      v1::PredictStreamResponse piece;
+      piece.mutable_progress()->set_simulated_seconds(p.simulated_seconds);
+      piece.mutable_progress()->set_completed_request_count(p.completed_request_count);
+      piece.mutable_progress()->set_offered_request_count(p.offered_request_count);
+      piece.mutable_progress()->set_step_count(p.step_count);
+      return send(piece);
+    };
+    v1::PredictStreamResponse answer;
+    SEXTANT_ASSIGN_OR_RETURN(
+        *answer.mutable_prediction(),
+        PredictProto(services_, request->job(),
+                     {.sensitivities = request->sensitivities(), .serving_progress = progress},
+                     call));
+    SEXTANT_RETURN_IF_ERROR(call.Check());
+    return send(answer);
   });
 }
 
@@ -76,7 +112,6 @@ grpc::Status Service::Sweep(grpc::ServerContext* context, const v1::SweepRequest
     const sweep::Shard shard{.index = request->shard_index(),
                              .count = request->has_shard_count() ? request->shard_count() : 1};
     SEXTANT_ASSIGN_OR_RETURN(const auto set, services_.CurrentSet(call));
-    constexpr std::chrono::milliseconds kProgressInterval{100};
     std::chrono::steady_clock::time_point last;
     v1::SweepResponse update;
     const auto on_progress = [&](const sweep::Progress& p) {
@@ -106,8 +141,7 @@ grpc::Status Service::Sweep(grpc::ServerContext* context, const v1::SweepRequest
                              sweep::ReportOf(spec, result, shard, set));
     v1::SweepResponse answer;
     *answer.mutable_report() = wire::ToProto(report);
-    return writer->Write(answer) ? absl::OkStatus()
-                                 : absl::CancelledError("the caller went away");
+    return writer->Write(answer) ? absl::OkStatus() : absl::CancelledError("the caller went away");
   });
 }
 

@@ -36,6 +36,9 @@ class Service final : public orchestrator::v1::OrchestratorService::Service {
   grpc::Status Predict(grpc::ServerContext* context,
                        const orchestrator::v1::PredictRequest* request,
                        orchestrator::v1::PredictResponse* response) override;
+  grpc::Status PredictStream(
+      grpc::ServerContext* context, const orchestrator::v1::PredictRequest* request,
+      grpc::ServerWriter<orchestrator::v1::PredictStreamResponse>* writer) override;
   grpc::Status PredictBatch(grpc::ServerContext* context,
                             const orchestrator::v1::PredictBatchRequest* request,
                             orchestrator::v1::PredictBatchResponse* response) override;

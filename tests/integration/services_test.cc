@@ -118,8 +118,7 @@ sweep::SweepSpec SmallSweep() {
       "      training: {global_batch_size: 96, sequence_length: 2048}}\n"
       "vary: {plan: all, gpu_count: [16, 24]}\n"
       "limits: {total_seconds: 10}\nsample: 20\n",
-      "test.yaml", {},
-      *catalog::Catalog::Open(std::string(SEXTANT_SOURCE_DIR) + "/datasets"));
+      "test.yaml", {}, *catalog::Catalog::Open(std::string(SEXTANT_SOURCE_DIR) + "/datasets"));
   EXPECT_TRUE(spec.ok()) << spec.status();
   return *spec;
 }
@@ -244,6 +243,44 @@ TEST(Services, ServedPredictionsEqualEmbeddedOnesBitForBit) {
   EXPECT_EQ(metrics.find("sextant_orchestrator_cache_requests_total{result=\"hit\"} 0\n"),
             std::string::npos)
       << metrics;
+}
+
+// A run of requests over a stream: the answer of the library, progress on the way, an end with its
+// call.
+TEST(Services, AServedRunStreamsItsProgressAndEqualsTheEmbeddedOne) {
+  Suite suite;
+  auto job = ReadJobText(
+      "model: llama-2-7b\ncluster: dgx-a100\ngpu_count: 2\n"
+      "inference: {prompt_tokens: 300, output_tokens: 100}\nplan: {data_parallel_size: 2}\n"
+      "serving: {arrival: poisson, requests_per_second: 4, request_count: 3000}\n");
+  ASSERT_TRUE(job.ok()) << job.status();
+  int64_t updates = 0;
+  const auto count = [&](const serving::Progress& p) {
+    EXPECT_EQ(p.offered_request_count, job->serving->request_count);
+    ++updates;
+    return absl::OkStatus();
+  };
+  const auto served = suite.Orchestrator().PredictStream(*job, false, count);
+  ASSERT_TRUE(served.ok()) << served.status();
+  orchestrator::LocalOperatorCost operators(Uncalibrated());
+  orchestrator::LocalNetworkTime network(Uncalibrated());
+  const auto embedded = orchestrator::Predict(*job, operators, network);
+  ASSERT_TRUE(embedded.ok()) << embedded.status();
+  EXPECT_EQ(*served, *embedded);
+  EXPECT_EQ(*suite.Orchestrator().Predict(*job), *embedded);
+
+  // So long that only its cancellation ends it.
+  job->serving->request_count = 1'000'000;
+  const auto cancelled =
+      suite.Orchestrator().PredictStream(*job, false, [&](const serving::Progress&) {
+        ++updates;
+        return absl::CancelledError("enough");
+      });
+  EXPECT_TRUE(absl::IsCancelled(cancelled.status())) << cancelled.status();
+  EXPECT_GT(updates, 0);
+  job->serving->requests_per_second = -1;
+  EXPECT_TRUE(
+      absl::IsInvalidArgument(suite.Orchestrator().PredictStream(*job, false, count).status()));
 }
 
 TEST(Services, APushIsAcknowledgedByVersionAndSeenByTheNextPrediction) {

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "common/base/status_macros.h"
 #include "common/catalog/job_reader.h"
 #include "common/orchestrator/local_ports.h"
@@ -38,17 +39,46 @@ absl::Status WriteTrace(const CommonOptions& common, const workload::Job& job,
   return absl::OkStatus();
 }
 
+// Says how far a long run is, once in `interval` calls.
+class ServingNotes {
+ public:
+  ServingNotes(int64_t interval, Terminal& terminal) : interval_(interval), terminal_(terminal) {}
+
+  absl::Status Say(const serving::Progress& p) {
+    if (++calls_ % interval_ == 0) {
+      terminal_.Note(absl::StrFormat("%d of %d requests completed after %.4g s of the run",
+                                     p.completed_request_count, p.offered_request_count,
+                                     p.simulated_seconds));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  const int64_t interval_;
+  Terminal& terminal_;
+  int64_t calls_ = 0;
+};
+constexpr int64_t kChecksPerNote = 512;  // of a thousand engine steps each: about a second
+constexpr int64_t kUpdatesPerNote = 10;  // a server's, ten a second
+
 }  // namespace
 
 absl::StatusOr<orchestrator::Prediction> PredictionOf(const CommonOptions& common,
                                                       const workload::Job& job,
                                                       const catalog::Catalog& catalog,
                                                       bool sensitivities, Terminal& terminal) {
-  if (!common.server.empty()) return ConnectedClient(common, terminal).Predict(job, sensitivities);
+  ServingNotes notes(common.server.empty() ? kChecksPerNote : kUpdatesPerNote, terminal);
+  const auto progress = [&](const serving::Progress& p) { return notes.Say(p); };
+  if (!common.server.empty()) {
+    const client::Client server = ConnectedClient(common, terminal);
+    return job.serving.has_value() ? server.PredictStream(job, sensitivities, progress)
+                                   : server.Predict(job, sensitivities);
+  }
   SEXTANT_ASSIGN_OR_RETURN(const auto parameters, ParametersInUse(common, catalog, terminal));
   orchestrator::LocalOperatorCost operator_cost(parameters);
   orchestrator::LocalNetworkTime network_time(parameters);
-  return orchestrator::Predict(job, operator_cost, network_time, {.sensitivities = sensitivities});
+  return orchestrator::Predict(job, operator_cost, network_time,
+                               {.sensitivities = sensitivities, .serving_progress = progress});
 }
 
 absl::StatusOr<ExitCode> PredictJob(const CommonOptions& common, const PredictOptions& options,

@@ -126,6 +126,9 @@ void WriteServing(const serving::ServingReport& r, JsonWriter* json) {
   json->Field("capacity_requests_per_second", r.capacity_requests_per_second);
   json->Field("load_fraction", r.load_fraction);
   json->Field("saturated", r.saturated);
+  json->Field("adapter_load_count", r.adapter_load_count);
+  json->Field("encoder_utilization", r.encoder_utilization);
+  json->Field("tokens_per_decode_step", r.tokens_per_decode_step);
   json->EndObject();
 }
 
@@ -152,6 +155,16 @@ std::string ServingText(const serving::ServingReport& r) {
     absl::StrAppend(&text, "; load ", FormatShare(r.load_fraction.value_or(0)), " of capacity ",
                     FormatRate(*r.capacity_requests_per_second, "requests"),
                     r.saturated ? ": SATURATED, latencies are lower bounds" : "");
+  }
+  if (r.adapter_load_count > 0) {
+    absl::StrAppend(&text, "; ", r.adapter_load_count, " adapters fetched");
+  }
+  if (r.encoder_utilization.has_value()) {
+    absl::StrAppend(&text, "; image encoders busy ", FormatShare(*r.encoder_utilization));
+  }
+  if (r.tokens_per_decode_step.has_value()) {
+    absl::StrAppend(&text,
+                    absl::StrFormat("; %.2f tokens a decode step", *r.tokens_per_decode_step));
   }
   return absl::StrCat(table.ToText(), text, "\n");
 }
