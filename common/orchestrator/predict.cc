@@ -421,7 +421,7 @@ absl::StatusOr<Prediction> Predict(const Job& job, OperatorCostPort& operator_co
     NoteBackground(std::get<workload::InferenceWorkload>(job.workload).background_share,
                    prediction);
   }
-  if (options.sensitivities && !job.serving.has_value()) {
+  if (options.sensitivities) {
     SEXTANT_ASSIGN_OR_RETURN(prediction.sensitivities,
                              Sensitivities(job, parameters, operator_cost, network_time));
   }

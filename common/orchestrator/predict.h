@@ -16,8 +16,8 @@ struct PredictOptions {
   // A framework profile that the parameter set does not know is answered with the accelerator's
   // shared values and marked as extrapolated, instead of refused.
   bool unknown_profile_is_default = false;
-  // Prediction::sensitivities are answered, for twelve more questions to the ports. A run of a
-  // serving load has none.
+  // Prediction::sensitivities are answered, for twelve more questions to the ports; of a serving
+  // load, for twelve more runs of at most a thousand requests.
   bool sensitivities = false;
   // Told how far the run of a serving load is; a status that is not OK ends the prediction with it.
   serving::ProgressCheck serving_progress;

@@ -62,7 +62,8 @@ TEST(Speculation, AServedRunOfOneBatchAgreesWithTheStaticOne) {
               0.03 * *alone.inter_token_latency_seconds);
 }
 
-// A fifth of the time for another job: at most 1 / 0.8 of every time, at least that of the job alone.
+// A fifth of the time for another job: at most 1 / 0.8 of every time, at least that of the job
+// alone.
 TEST(BackgroundShare, BoundsTheTimesFromBothSides) {
   for (const bool served : {false, true}) {
     const Prediction alone = PredictOrDie(With([](InferenceWorkload&) {}, served));
@@ -109,9 +110,38 @@ TEST(InferenceWorkload, WrongOptionsAreNamedAtOnce) {
   work.speculation = {.draft_tokens = -1, .acceptance = 1.5, .draft_cost = std::nan("")};
   work.background_share = 1;
   const std::string message(workload::ValidateJob(job).message());
-  for (const char* field : {"inference.speculation.draft_tokens", "inference.speculation.acceptance",
-                            "inference.speculation.draft_cost", "inference.background_share"}) {
+  for (const char* field :
+       {"inference.speculation.draft_tokens", "inference.speculation.acceptance",
+        "inference.speculation.draft_cost", "inference.background_share"}) {
     EXPECT_NE(message.find(field), std::string::npos) << field;
+  }
+}
+
+// Few sequences read all weights in each step: memory bandwidth sets the pace of a run, nothing is
+// worth more than its share, and a faster part never slows requests by more than batches' noise.
+TEST(Sensitivities, OfARunAreThoseOfItsRequests) {
+  for (const serving::Arrival arrival :
+       {serving::Arrival::kClosedLoop, serving::Arrival::kPoisson}) {
+    Job job = With([](InferenceWorkload&) {}, /*served=*/true);
+    job.serving->arrival = arrival;
+    job.serving->requests_per_second = 1;
+    job.serving->request_count = 200;
+    LocalOperatorCost operators(Uncalibrated());
+    LocalNetworkTime network(Uncalibrated());
+    const auto prediction = Predict(job, operators, network, {.sensitivities = true});
+    ASSERT_TRUE(prediction.ok()) << prediction.status();
+    ASSERT_EQ(prediction->sensitivities.size(), 6u);
+    double sum = 0;
+    for (const Sensitivity& s : prediction->sensitivities) {
+      if (s.resource == "launch_overhead") continue;
+      EXPECT_LE(s.elasticity, 0.02) << s.resource;
+      if (s.resource == "hbm_bandwidth") {
+        EXPECT_LT(s.elasticity, -0.5);
+      }
+      sum += s.elasticity;
+    }
+    EXPECT_LT(sum, -0.6);
+    EXPECT_GT(sum, arrival == serving::Arrival::kClosedLoop ? -1.02 : -1.5);
   }
 }
 

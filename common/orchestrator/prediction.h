@@ -45,7 +45,8 @@ struct MemoryPrediction {
 struct Sensitivity {
   std::string resource;   // "matrix_rate", "l2_bandwidth", "hbm_bandwidth", "node_bandwidth",
                           // "network_bandwidth", "launch_overhead"
-  double elasticity = 0;  // d ln(total_seconds) / d ln(resource)
+  double elasticity = 0;  // d ln(total_seconds) / d ln(resource); of a serving load: of the mean
+                          // whole request
 
   friend bool operator==(const Sensitivity&, const Sensitivity&) = default;
 };

@@ -12,8 +12,9 @@
 
 namespace sextant::orchestrator {
 
-// What faster hardware would change: d ln(total_seconds) / d ln(resource) of a valid job without a
-// serving load, as central differences of 1 %; where a choice flips in between, their mean. Matrix
+// What faster hardware would change: d ln(total_seconds) / d ln(resource) of a valid job, as central
+// differences of 1 %; where a choice flips in between, their mean. Of a serving load: of the mean
+// whole request of its first thousand, as central differences of 10 %. Matrix
 // rates of all precisions move together; node_bandwidth is NVLink or PCIe inside a node,
 // network_bandwidth what a node has to others, launch_overhead the host's time for a kernel. Each
 // port is asked twice for each resource that it depends on. Errors of the ports pass through.

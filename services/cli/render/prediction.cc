@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "services/cli/render/json_writer.h"
 #include "services/cli/render/quantity.h"
@@ -313,7 +314,9 @@ std::string PredictionText(const Job& job, const Prediction& prediction) {
   absl::StrAppend(&text, "\n", time.ToText());
 
   if (!prediction.sensitivities.empty()) {
-    Table faster({{"10 % more of"}, {"changes the time by", Align::kRight}});
+    const char* what =
+        prediction.serving.has_value() ? "changes whole requests by" : "changes the time by";
+    Table faster({{"10 % more of"}, {what, Align::kRight}});
     for (const orchestrator::Sensitivity& s : prediction.sensitivities) {
       const double change = std::pow(1.1, s.elasticity) - 1;
       faster.AddRow(

@@ -52,7 +52,7 @@ struct CacheRow {
   double bytes_per_token;
 };
 
-TEST(ReportedInputs, CacheBytesOfATokenOnARank) {
+TEST(ServingInputs, CacheBytesOfATokenOnARank) {
   const std::vector<CacheRow> rows = {
       {"an extra head-count factor: Llama-2-7B, 32 x 2 x 32 x 128 x 2 B", Llama2Seven(), 1, 524288},
       {"query heads for KV heads: Llama-3-70B, 80 x 2 x 8 x 128 x 2 B",
@@ -73,7 +73,7 @@ TEST(ReportedInputs, CacheBytesOfATokenOnARank) {
 }
 
 // 28 heads over 7 ranks are four each, but 4 KV heads are not divisible by 7 nor 7 by 4.
-TEST(ReportedInputs, AKvHeadThatCannotBeSharedEvenlyIsRefused) {
+TEST(ServingInputs, AKvHeadThatCannotBeSharedEvenlyIsRefused) {
   Job job = LlamaServing();
   job.model = LlamaModel(3584, 28, 28, 4, 18944);
   job.cluster.gpus_per_node = 7;
@@ -86,7 +86,7 @@ TEST(ReportedInputs, AKvHeadThatCannotBeSharedEvenlyIsRefused) {
 
 // Llama-3-70B, 32 sequences of 8192 tokens: keys and values of 8 heads x 128 channels in 16 bits
 // are 32 x 8192 x 2 x 8 x 128 x 2 B a layer, an eighth of what 64 heads would have.
-TEST(ReportedInputs, DecodeReadsTheKeysOfItsKvHeads) {
+TEST(ServingInputs, DecodeReadsTheKeysOfItsKvHeads) {
   Job job = LlamaServing();
   job.model = LlamaModel(8192, 80, 64, 8, 28672);
   job.workload = InferenceWorkload{.prompt_tokens = 8191, .output_tokens = 2, .batch_size = 32};
@@ -103,7 +103,7 @@ TEST(ReportedInputs, DecodeReadsTheKeysOfItsKvHeads) {
 }
 
 // What the engine's log says is used, whatever the memory fraction would give.
-TEST(ReportedInputs, TheEnginesBlockCountIsHonoured) {
+TEST(ServingInputs, TheEnginesBlockCountIsHonoured) {
   Job job = LlamaServing();
   auto& work = std::get<InferenceWorkload>(job.workload);
   work.kv_cache_capacity_tokens = 27895 * 16;  // "# GPU blocks: 27895" of 16 tokens
@@ -120,7 +120,7 @@ TEST(ReportedInputs, TheEnginesBlockCountIsHonoured) {
 
 // Decode attention is a line of the context: half-way between 4096 and 8192 lies the mean, not the
 // geometric one.
-TEST(ReportedInputs, DecodeBetweenTwoContextsIsTheirMean) {
+TEST(ServingInputs, DecodeBetweenTwoContextsIsTheirMean) {
   Job job = LlamaServing();
   const auto latency = [&](int64_t prompt) {
     job.workload = InferenceWorkload{.prompt_tokens = prompt, .output_tokens = 2, .batch_size = 32};
@@ -132,7 +132,7 @@ TEST(ReportedInputs, DecodeBetweenTwoContextsIsTheirMean) {
 
 // Four stages hold a quarter of the layers each: the replica caches at least four times the tokens,
 // and each stage the same bytes for each of its layers.
-TEST(ReportedInputs, StagesMultiplyTheTokensOfAReplica) {
+TEST(ServingInputs, StagesMultiplyTheTokensOfAReplica) {
   Job job = LlamaServing();
   const auto capacity = [&](int64_t stages) {
     job.gpu_count = job.plan.pipeline_parallel_size = stages;
@@ -143,7 +143,7 @@ TEST(ReportedInputs, StagesMultiplyTheTokensOfAReplica) {
 }
 
 // A DeepSeek-V3 request of 4096 + 512 tokens is charged 4608, in 288 pages of 16, 70272 B each.
-TEST(ReportedInputs, ARequestIsChargedItsPromptAndItsOutput) {
+TEST(ServingInputs, ARequestIsChargedItsPromptAndItsOutput) {
   Job job = LlamaServing();
   job.model = DeepSeekV3();
   job.workload = InferenceWorkload{.prompt_tokens = 4096, .output_tokens = 512};
@@ -157,7 +157,7 @@ TEST(ReportedInputs, ARequestIsChargedItsPromptAndItsOutput) {
 
 // Llama-3.1-8B on A100 at rates of 0.5, 0.95, 1.05 and 1.5 of its capacity: a flag from 0.95 on,
 // the capacity said, and no point latency where a queue grows.
-TEST(ReportedInputs, SaturationIsFlaggedAndNotHidden) {
+TEST(ServingInputs, SaturationIsFlaggedAndNotHidden) {
   Job job = LlamaServing();
   job.model = LlamaModel(4096, 32, 32, 8, 14336);
   job.model.vocabulary_size = 128256;
